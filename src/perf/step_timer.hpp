@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long one forward pass of one rank takes. The shape holds exact sums over the batch, so that timing
+// costs the same for any batch size (architecture.md 5).
+//
+//   StepTime t = timer.time({.decode_requests = 9, .decode_context = 9, .capacity_tokens = 64});
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/time.hpp"
+
+namespace servecast::perf {
+
+// All counts in tokens unless the name says otherwise.
+struct StepShape {
+  // Requests that compute prompt tokens in this pass (engine-vllm.md 5.4.10).
+  std::uint32_t prefill_requests = 0;
+  std::uint64_t prefill_isl = 0;     // sum of prompt tokens computed when the pass ends
+  std::uint64_t prefill_prefix = 0;  // sum of prompt tokens computed before the pass
+  // Sum over the prefill requests of new * (2 * past + new): twice the causal attention work.
+  std::uint64_t prefill_attention = 0;
+  // Requests that decode in this pass, and the sum of their known tokens at its start.
+  std::uint32_t decode_requests = 0;
+  std::uint64_t decode_context = 0;
+  // Tokens that the rank's KV pool holds in all.
+  std::uint64_t capacity_tokens = 0;
+};
+
+// The parts add up to the pass (engine-vllm.md 5.7). Each is rounded to whole nanoseconds.
+struct StepTime {
+  Duration prefill;
+  Duration decode;
+};
+
+// Where a duration comes from; stands in the report as `provenance`.
+enum class Provenance : std::uint8_t { Fixed, Polynomial, Analytic };
+std::string_view to_string(Provenance provenance);
+
+// Immutable and shared by every rank of a role. Durations are finite and not negative.
+class StepTimer {
+ public:
+  virtual ~StepTimer() = default;
+  virtual StepTime time(const StepShape& shape) const = 0;
+  // Durations of out.size() successive decode passes of `requests` requests whose contexts sum to
+  // `context` in the first pass and grow by one token a request and pass. Equal to time() of each
+  // shape, to the nanosecond; what depends on the batch size is computed once.
+  virtual void decode_run(std::uint32_t requests, std::uint64_t context,
+                          std::uint64_t capacity_tokens, std::span<Duration> out) const = 0;
+  virtual Provenance provenance() const = 0;
+  // Passes that a run should ask for at most: 256 for cheap timers, 64 for the rest (seam-notes.md 4.4).
+  virtual std::uint32_t run_passes_max() const = 0;
+};
+
+}  // namespace servecast::perf

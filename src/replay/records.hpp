@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run tells: the only header of this room that report includes. Times are simulated; kNever means
+// "did not happen".
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/int128.hpp"
+#include "base/time.hpp"
+
+namespace servecast::replay {
+
+inline constexpr std::uint32_t kNoIndex = UINT32_MAX;
+
+enum class Status : std::uint8_t { Completed, Rejected, Canceled, Failed };
+// Why a request was rejected or failed.
+enum class Reason : std::uint8_t {
+  None,
+  ModelLength,               // prompt >= max_model_len
+  PoolTooSmall,              // prompt needs more blocks than the pool has
+  PromptExceedsStepBudget,   // no chunked prefill and no room in a pass (decisions.md 12)
+  KvCapacity,                // outgrew the pool alone (decisions.md 13)
+};
+
+struct Admission {
+  Time at;
+  std::uint32_t reused_tokens = 0;  // clamped to the input length
+};
+
+// One request with a terminal status.
+struct RequestRecord {
+  std::uint64_t ordinal = 0;         // creation ordinal; runtime id = ordinal + 1
+  std::uint32_t session = 0;         // index in the workload
+  std::uint32_t turn = 0;
+  std::uint32_t row = kNoIndex;      // trace row, if any
+  Status status = Status::Completed;
+  Reason reason = Reason::None;
+  Time arrival, first_admit = kNever, first_token = kNever, second_token = kNever, last_token = kNever;
+  Time terminal;
+  std::uint32_t input_tokens = 0, requested_output_tokens = 0, output_tokens = 0;
+  std::uint32_t reused_tokens = 0;        // largest reuse over its admissions, clamped to the input length
+  std::uint32_t reused_tokens_first = 0;  // at the first admission, clamped likewise
+  std::uint32_t worker = 0;
+  std::uint32_t admissions = 0, preemptions = 0;
+  std::uint32_t blocks_needed = 0, blocks_available = 0;  // Reason PoolTooSmall and KvCapacity
+  std::span<const Admission> history;     // every admission, only when per-request capture is on
+};
+
+// One forward pass of one worker (fields as in the conformance pass files).
+struct PassRecord {
+  struct Scheduled { std::uint64_t request; std::uint32_t from, to; };  // tokens [from, to) computed
+  struct Admitted { std::uint64_t request; std::uint32_t reused_tokens; };
+  struct Output { std::uint64_t request; std::uint32_t tokens; bool completed; };
+  std::uint32_t worker = 0;
+  std::uint64_t pass = 0;  // ordinal on the worker
+  Time start, end;
+  Duration prefill, decode;
+  std::uint32_t prefill_requests = 0, decode_requests = 0;
+  std::uint64_t total_isl = 0, total_prefix = 0, total_length = 0;
+  std::vector<Scheduled> scheduled;
+  std::vector<Admitted> admitted;
+  std::vector<std::uint64_t> preempted, rejected;
+  std::vector<Output> outputs;
+  std::uint32_t blocks_active = 0, blocks_inactive = 0, blocks_free = 0, running = 0, waiting = 0;
+};
+
+// One KV cache event of one worker (fields as in the conformance event files). Visible at `at`.
+struct KvEventRecord {
+  struct Block { std::uint64_t hash, tokens_hash; };
+  Time at;
+  std::uint32_t worker = 0;
+  std::uint64_t event = 0;            // consecutive per worker from 0
+  bool stored = false;                // else removed
+  bool has_parent = false;
+  std::uint64_t parent = 0;
+  std::vector<Block> blocks;          // removed: tokens_hash is 0
+};
+
+// Receives records while the run goes on, in the order in which they become visible.
+class RecordSink {
+ public:
+  virtual ~RecordSink() = default;
+  virtual void on_request(const RequestRecord& record) = 0;
+  virtual void on_pass(const PassRecord&) {}
+  virtual void on_kv_event(const KvEventRecord&) {}
+};
+
+// Gaps between adjacent output tokens of completed requests, as (gap, how often), ascending.
+struct GapTable {
+  std::vector<std::pair<std::int64_t, std::uint64_t>> gaps_ns;
+  bool exact = true;  // else: past the limit of distinct gaps, representatives of 0.1 % buckets
+  std::uint64_t count = 0;
+  UInt128 sum_ns = 0, sum_squares_ns = 0;  // exact in both cases
+};
+
+struct PoolState {
+  std::uint32_t active = 0, inactive = 0, free = 0;
+};
+
+// What the loop counted.
+struct RunTotals {
+  std::uint64_t requests = 0;  // arrivals
+  std::uint64_t incomplete_at_cap = 0;
+  std::uint64_t passes = 0;
+  std::uint64_t preemptions = 0, evictions = 0;
+  std::uint64_t prefix_queried_tokens = 0, prefix_hit_tokens = 0;  // one lookup per admission (decisions.md 15)
+  Time first_arrival = kNever;
+  Time end;                    // where the clock stopped
+  std::uint64_t fingerprint = 0;
+  GapTable gaps;
+  std::vector<PoolState> pools;  // per worker, at the end
+  std::uint32_t workers = 0, gpus_per_worker = 1;
+};
+
+}  // namespace servecast::replay

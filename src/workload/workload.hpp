@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What users send, and when: an immutable plan of sessions. A lone request is a session of one turn.
+//
+//   Result<Workload> workload = build(spec);
+//   Workload::Cursor cursor = workload->cursor();
+//   for (Session s; cursor.next(s);) ...
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/problem.hpp"
+#include "base/time.hpp"
+#include "workload/spec.hpp"
+
+namespace servecast::workload {
+
+inline constexpr std::uint32_t kNone = UINT32_MAX;
+// Seed of the stream from which every output token without an authored plan is drawn (replay.md 10.5).
+inline constexpr std::uint64_t kOutputPlanSeed = 0xD37A0A7E5EEDULL;
+
+struct Turn {
+  std::uint32_t input_tokens = 0;   // the whole prompt; only the new tokens where prompts accumulate
+  std::uint32_t output_tokens = 0;  // 0 = prefill only
+  Duration delay;                   // after the turn before ended; 0 for the first turn
+  // Prompt content as trace block ids: Workload::ids() or, where prompts accumulate, Session::ids.
+  std::uint64_t ids_first = 0;
+  std::uint32_t ids_count = 0;      // 0 = content that no other request has
+  std::uint64_t authored_first = 0; // exact output tokens in Workload::authored_tokens()
+  bool authored = false;
+  std::uint32_t row = kNone;        // index of the trace row, for names and metadata
+};
+
+struct Session {
+  std::uint32_t index = 0;          // position in generation or file order
+  std::uint64_t first_request = 0;  // creation ordinal of turn 0; its runtime id is this + 1 (decisions.md 9a)
+  std::uint64_t plan_offset = 0;    // word of the output-plan stream where turn 0's tokens begin
+  Time arrival;                     // of turn 0; meaningless in a closed loop
+  // The first `shared_tokens` of turn 0 are those of prefix group `group`; nothing is shared when 0.
+  std::uint32_t group = 0;
+  std::uint32_t shared_tokens = 0;
+  std::vector<Turn> turns;
+  std::vector<std::uint32_t> ids;   // filled by a spelling cursor of an accumulating workload
+};
+
+// Facts about the source for the report.
+struct Notes {
+  std::uint64_t rows_out_of_order = 0;   // trace rows whose time was before the row above
+  std::uint64_t rows_without_time = 0;   // took the time of the row before (decisions.md 9b)
+  std::uint64_t rows_delta_suspect = 0;  // turns whose ids repeat the turn before (replay.md 11.1)
+  std::string source_sha256;             // of the trace file's bytes; empty for synthetic sources
+  std::vector<std::string> warnings;     // one line each, for stderr
+};
+
+class Workload {
+ public:
+  Workload();
+  Workload(Workload&&) noexcept;
+  Workload& operator=(Workload&&) noexcept;
+  ~Workload();
+
+  bool closed_loop() const;                // arrivals follow completions
+  std::uint32_t concurrency() const;       // sessions in flight at most; closed loop only
+  bool accumulating() const;               // prompts of later turns contain the turns before
+  bool single_turn() const;                // every session has exactly one turn
+  bool has_authored_outputs() const;
+  std::uint64_t session_count() const;
+  std::uint64_t request_count() const;     // turns of all sessions
+  std::uint32_t input_tokens_max() const;  // longest whole prompt (accumulated where prompts accumulate)
+  std::uint32_t total_tokens_max() const;  // longest prompt + output of one request
+  std::uint32_t trace_block_size() const;  // tokens per block id
+  std::span<const std::uint32_t> ids() const;
+  std::span<const std::uint32_t> authored_tokens() const;
+  const Notes& notes() const;
+
+  // Names of a trace session; empty when the file gave none.
+  std::string_view session_name(std::uint32_t session) const;
+  std::string_view request_name(std::uint32_t row) const;
+  // Canonical JSON text of the row's scheduling metadata (priority, ...); empty when none.
+  std::string_view metadata(std::uint32_t row) const;
+
+  // Walks the sessions in order of (arrival, index) in an open loop, of index in a closed loop, generating
+  // them on the way. `spell` asks for Session::ids (dense token values in first-seen order).
+  class Cursor {
+   public:
+    Cursor(Cursor&&) noexcept;
+    Cursor& operator=(Cursor&&) noexcept;
+    ~Cursor();
+    bool next(Session& session);  // false at the end; reuses the vectors of `session`
+   private:
+    friend class Workload;
+    struct State;
+    explicit Cursor(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+  };
+  Cursor cursor(bool spell = false) const;
+
+ private:
+  friend Result<Workload> build(const Spec& spec);
+  struct Plan;
+  std::shared_ptr<const Plan> plan_;
+};
+
+// Reads and checks everything; every bad row is a Problem (20 at most, then a count). Nothing is half-loaded.
+Result<Workload> build(const Spec& spec);
+
+}  // namespace servecast::workload
