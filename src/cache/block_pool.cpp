@@ -5,7 +5,8 @@
 
 namespace servecast::cache {
 
-BlockPool::BlockPool(std::uint32_t capacity) : capacity_(capacity), free_(capacity), heads_(16, kNoBlock) {}
+BlockPool::BlockPool(std::uint32_t capacity)
+    : capacity_(capacity), free_(capacity), heads_(16, kNoBlock) {}
 
 BlockIndex BlockPool::find(std::uint64_t name) const {
   BlockIndex at = heads_[slot(name)];
@@ -193,7 +194,8 @@ void BlockPool::verify() const {
       }
     }
   }
-  for (const Entry& entry : entries_) named += entry.count > 0 && entry.references != kUnnamed ? 1 : 0;
+  for (const Entry& entry : entries_)
+    named += entry.count > 0 && entry.references != kUnnamed ? 1 : 0;
   SERVECAST_CHECK(primaries == names_ && indexed == named);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The KV blocks of one rank and the index of the prefixes that they hold (engine-vllm.md 6). Knows no
-// request. Most blocks of a running request are only counted; a block becomes an entry of its own when it is
-// sealed, that is when its content gets a name by which others can find it.
+// The KV blocks of one rank and the index of the prefixes that they hold (engine-vllm.md 6). Knows
+// no request. Most blocks of a running request are only counted; a block becomes an entry of its
+// own when it is sealed, that is when its content gets a name by which others can find it.
 //
 //   BlockPool pool(4);
 //   pool.take(1);                        // one anonymous active block
@@ -11,7 +11,8 @@
 // Invariants:
 //  (1) capacity = free + active + inactive;
 //  (2) an entry is on the LRU list iff nothing references it;
-//  (3) the index chains hold exactly the primary copy of each name; further copies hang off it in the order
+//  (3) the index chains hold exactly the primary copy of each name; further copies hang off it in
+//  the order
 //      in which they were sealed, and the next one becomes primary when the primary is evicted.
 #pragma once
 
@@ -79,11 +80,11 @@ class BlockPool {
  private:
   struct Entry {
     std::uint64_t name;
-    std::uint32_t references;  // 0: on the LRU list
-    std::uint32_t count;       // blocks; more than 1 only for unnamed spans
-    BlockIndex older, younger; // LRU list; `younger` links free entries too
-    BlockIndex chain;          // next primary in the same index chain; kDuplicate for further copies
-    BlockIndex copy;           // next copy of the same name
+    std::uint32_t references;   // 0: on the LRU list
+    std::uint32_t count;        // blocks; more than 1 only for unnamed spans
+    BlockIndex older, younger;  // LRU list; `younger` links free entries too
+    BlockIndex chain;  // next primary in the same index chain; kDuplicate for further copies
+    BlockIndex copy;   // next copy of the same name
   };
   static constexpr BlockIndex kDuplicate = UINT32_MAX - 1;
   static constexpr std::uint32_t kUnnamed = UINT32_MAX;  // Entry::references of a span
@@ -96,7 +97,9 @@ class BlockPool {
   void append(BlockIndex block);  // to the LRU list as youngest
   void unlink(BlockIndex block);
   void take_evicting(std::uint32_t count);
-  std::size_t slot(std::uint64_t name) const { return static_cast<std::size_t>(name) & (heads_.size() - 1); }
+  std::size_t slot(std::uint64_t name) const {
+    return static_cast<std::size_t>(name) & (heads_.size() - 1);
+  }
 
   std::uint32_t capacity_;
   std::uint32_t free_;

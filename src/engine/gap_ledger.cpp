@@ -50,7 +50,8 @@ void GapLedger::turn_into_buckets() {
   std::vector<Cell>().swap(cells_);
 }
 
-// Gaps below 2^10 have a bucket each; above, the bucket is (exponent, top 10 bits after the leading one).
+// Gaps below 2^10 have a bucket each; above, the bucket is (exponent, top 10 bits after the leading
+// one).
 std::size_t GapLedger::bucket_of(std::uint64_t gap) {
   if (gap < (std::uint64_t{1} << kMantissaBits)) return static_cast<std::size_t>(gap);
   const auto drop = static_cast<unsigned>(std::bit_width(gap)) - 1 - kMantissaBits;
@@ -69,7 +70,8 @@ std::vector<std::pair<std::int64_t, std::uint64_t>> GapLedger::table() const {
   std::vector<std::pair<std::int64_t, std::uint64_t>> rows;
   if (exact_) {
     for (const Cell& cell : cells_) {
-      if (cell.gap != kEmpty && cell.count > 0) rows.emplace_back(static_cast<std::int64_t>(cell.gap), cell.count);
+      if (cell.gap != kEmpty && cell.count > 0)
+        rows.emplace_back(static_cast<std::int64_t>(cell.gap), cell.count);
     }
     std::sort(rows.begin(), rows.end());
   } else {

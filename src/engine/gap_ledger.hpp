@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often each gap between adjacent output tokens happened. A pass of many requests counts its gap once,
-// with multiplicity; gaps can be taken back. Exact up to a limit of distinct gaps, then in logarithmic buckets
-// of 10 mantissa bits (0.1 %). Counts and sums are whole numbers, so the order of additions does not matter.
+// How often each gap between adjacent output tokens happened. A pass of many requests counts its
+// gap once, with multiplicity; gaps can be taken back. Exact up to a limit of distinct gaps, then
+// in logarithmic buckets of 10 mantissa bits (0.1 %). Counts and sums are whole numbers, so the
+// order of additions does not matter.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ class GapLedger {
   static constexpr std::uint64_t kDistinctMax = std::uint64_t{1} << 20;
   explicit GapLedger(std::uint64_t distinct_max = kDistinctMax);
 
-  // `count` gaps more, or fewer when negative. requires: gap_ns >= 0; no count falls below zero at the end.
+  // `count` gaps more, or fewer when negative. requires: gap_ns >= 0; no count falls below zero at
+  // the end.
   void add(std::int64_t gap_ns, std::int64_t count) {
     SERVECAST_DCHECK(gap_ns >= 0);
     const auto gap = static_cast<std::uint64_t>(gap_ns);

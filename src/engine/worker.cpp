@@ -11,8 +11,8 @@ namespace servecast::engine {
 using scheduler::Admit;
 using scheduler::Slot;
 
-Worker::Worker(const scheduler::RankConfig& config, const Options& options, const perf::StepTimer& timer,
-               scheduler::RequestSlab& requests, GapLedger& gaps)
+Worker::Worker(const scheduler::RankConfig& config, const Options& options,
+               const perf::StepTimer& timer, scheduler::RequestSlab& requests, GapLedger& gaps)
     : scheduler_(config, options.scheduler, requests),
       timer_(timer),
       requests_(requests),
@@ -24,7 +24,8 @@ Worker::Worker(const scheduler::RankConfig& config, const Options& options, cons
 void Worker::note_pass(Time end, std::uint32_t decode_requests, std::uint64_t decode_context) {
   ++passes_;
   const auto when = static_cast<std::uint64_t>(end.ns);
-  fingerprint_ = fold(fingerprint_, when ^ (std::uint64_t{decode_requests} << 44) ^ (decode_context << 20));
+  fingerprint_ =
+      fold(fingerprint_, when ^ (std::uint64_t{decode_requests} << 44) ^ (decode_context << 20));
 }
 
 void Worker::submit(Slot slot, Instant now) {
@@ -55,7 +56,8 @@ bool Worker::plan(Time now) {
   const std::uint32_t passes = quiet.passes + (quiet.then_completes ? 1 : 0);
   durations_.resize(passes);
   timer_.decode_run(scheduler_.cohort_size(), scheduler_.cohort_context(),
-                    scheduler_.pool().capacity() * std::uint64_t{scheduler_.block_tokens()}, durations_);
+                    scheduler_.pool().capacity() * std::uint64_t{scheduler_.block_tokens()},
+                    durations_);
   ends_.clear();
   next_ = 0;
   Time end = now;
@@ -94,9 +96,10 @@ void Worker::retire_pass() {
   ended_.insert(ended_.end(), outcome.ended.begin(), outcome.ended.end());
   if (capture_) {
     const cache::BlockPool& pool = scheduler_.pool();
-    finished_.push_back({passes_, pass_.start, pass_.end, pass_.time, pass_.shape, std::move(pass_.outcome.trace),
-                         std::move(pass_.outcome.events), pool.active(), pool.inactive(), pool.free(),
-                         scheduler_.running(), scheduler_.waiting()});
+    finished_.push_back({passes_, pass_.start, pass_.end, pass_.time, pass_.shape,
+                         std::move(pass_.outcome.trace), std::move(pass_.outcome.events),
+                         pool.active(), pool.inactive(), pool.free(), scheduler_.running(),
+                         scheduler_.waiting()});
   }
   note_pass(pass_.end, pass_.shape.decode_requests, pass_.shape.decode_context);
   last_end_ = pass_.end;

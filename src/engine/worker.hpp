@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker: a rank's scheduler with a clock. A pass is decided at its start and shows its effects at its
-// end. While nothing outside speaks to the worker it plans a run of passes and commits them later; a plan is
-// a list of end times, changes no state, and is dropped without trace (architecture.md 4.1, seam-notes 5).
+// One worker: a rank's scheduler with a clock. A pass is decided at its start and shows its effects
+// at its end. While nothing outside speaks to the worker it plans a run of passes and commits them
+// later; a plan is a list of end times, changes no state, and is dropped without trace
+// (architecture.md 4.1, seam-notes 5).
 //
 //   worker.submit(slot, {now, driven});
 //   Time wake = worker.drive(now);       // when idle
@@ -21,8 +22,8 @@
 
 namespace servecast::engine {
 
-// A moment of the loop: whether the passes that start at `time` have started already. The only way to ask
-// whether a pass whose start is now is in flight.
+// A moment of the loop: whether the passes that start at `time` have started already. The only way
+// to ask whether a pass whose start is now is in flight.
 struct Instant {
   Time time;
   bool driven = false;
@@ -48,21 +49,24 @@ class Worker {
   Worker(const scheduler::RankConfig& config, const Options& options, const perf::StepTimer& timer,
          scheduler::RequestSlab& requests, GapLedger& gaps);
 
-  // Puts a request into the waiting queue. What was planned past the pass in flight is dropped if the request
-  // could take part in it. Look at idle() and wake() afterwards.
+  // Puts a request into the waiting queue. What was planned past the pass in flight is dropped if
+  // the request could take part in it. Look at idle() and wake() afterwards.
   void submit(scheduler::Slot slot, Instant now);
 
   bool idle() const { return !in_flight_ && next_ == ends_.size(); }
   bool has_work() const { return scheduler_.has_work(); }
   // When to retire next; kNever when idle.
-  Time wake() const { return in_flight_ ? pass_.end : next_ < ends_.size() ? ends_.back() : kNever; }
+  Time wake() const {
+    return in_flight_ ? pass_.end : next_ < ends_.size() ? ends_.back() : kNever;
+  }
 
-  // Starts the next pass or plans a run. requires: idle(). False when there is nothing to do or the pass
-  // would change nothing and take no time; otherwise wake() may be `now` itself.
+  // Starts the next pass or plans a run. requires: idle(). False when there is nothing to do or the
+  // pass would change nothing and take no time; otherwise wake() may be `now` itself.
   bool drive(Time now);
   // Commits every pass that ended by `now`.
   void retire(Time now);
-  // At a time cap: retires, then begins the pass in flight, so that blocks are what they were at that time.
+  // At a time cap: retires, then begins the pass in flight, so that blocks are what they were at
+  // that time.
   void settle(Time cap);
   // Takes back the gaps of everything that has not ended (fast mode).
   void take_back_live();
@@ -102,7 +106,8 @@ class Worker {
   bool in_flight_ = false;
   Pass pass_;  // in flight: begun, not ended
 
-  // The run: passes next_, next_ + 1, ... of ends_ are not committed. The last one may end requests.
+  // The run: passes next_, next_ + 1, ... of ends_ are not committed. The last one may end
+  // requests.
   Time run_start_;
   std::vector<Time> ends_;
   std::size_t next_ = 0;

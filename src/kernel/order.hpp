@@ -9,8 +9,8 @@
 
 namespace servecast::kernel {
 
-// Passes complete, then workers become ready, then transfers land, then telemetry looks, then scaling
-// decides. Arrivals are no events: they are released between Transfer and the next passes.
+// Passes complete, then workers become ready, then transfers land, then telemetry looks, then
+// scaling decides. Arrivals are no events: they are released between Transfer and the next passes.
 enum class Phase : std::uint8_t { PassComplete, WorkerReady, Transfer, Telemetry, Scaling };
 enum class Stage : std::uint8_t { Aggregated, Prefill, Decode };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// When each worker wants to be looked at next: an indexed 4-ary heap of (time, worker). Workers push their
-// deadline when it changes; nobody polls them. Same order as kernel/order.hpp for events of one phase.
+// When each worker wants to be looked at next: an indexed 4-ary heap of (time, worker). Workers
+// push their deadline when it changes; nobody polls them. Same order as kernel/order.hpp for events
+// of one phase.
 //
-// Invariants: (1) each worker stands in the heap at most once; (2) a parent is not later than its children.
+// Invariants: (1) each worker stands in the heap at most once; (2) a parent is not later than its
+// children.
 #pragma once
 
 #include <cstdint>

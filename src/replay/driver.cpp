@@ -16,14 +16,19 @@ constexpr std::uint64_t kSessionOwner = std::uint64_t{1} << 63;
 }  // namespace
 
 Driver::Driver(const workload::Workload& workload, bool spell)
-    : workload_(workload), spell_(spell), closed_(workload.closed_loop()), cursor_(workload.cursor(spell)) {
+    : workload_(workload),
+      spell_(spell),
+      closed_(workload.closed_loop()),
+      cursor_(workload.cursor(spell)) {
   fetch();
   if (closed_) {
     while (has_session_ && open_count_ < workload_.concurrency()) open_session(Time{});
   }
 }
 
-void Driver::fetch() { has_session_ = cursor_.next(session_); }
+void Driver::fetch() {
+  has_session_ = cursor_.next(session_);
+}
 
 void Driver::open_session(Time ready) {
   std::uint32_t at;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases the requests of a workload in time: open loop by their arrival times, closed loop by free places,
-// later turns of a session after the turn before (replay.md 8, 13).
+// Releases the requests of a workload in time: open loop by their arrival times, closed loop by
+// free places, later turns of a session after the turn before (replay.md 8, 13).
 //
-// Invariants: (1) at most one turn of a session is in flight; (2) in a closed loop no more sessions are open
-// than the concurrency, and a session keeps its place through its think times.
+// Invariants: (1) at most one turn of a session is in flight; (2) in a closed loop no more sessions
+// are open than the concurrency, and a session keeps its place through its think times.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class Driver {
 
   // When the next request becomes ready by itself; kNever when only an ending can make one ready.
   Time next_ready() const;
-  // Fills `request` with the next request that is ready at `now`; false when there is none. Times later than
-  // `now` stay. Requests come in the order of (ready time, session, turn).
+  // Fills `request` with the next request that is ready at `now`; false when there is none. Times
+  // later than `now` stay. Requests come in the order of (ready time, session, turn).
   bool release(Time now, scheduler::Request& request);
   // The request ended at `now`. requires: it was released and has not ended before.
   void ended(const scheduler::Request& request, Time now);
@@ -36,9 +36,9 @@ class Driver {
   struct Open {  // a session with turns to come or in flight
     workload::Session session;
     std::uint32_t next_turn = 0;
-    std::uint32_t history_tokens = 0;      // of all turns before, prompts and outputs
+    std::uint32_t history_tokens = 0;  // of all turns before, prompts and outputs
     std::uint64_t plan_offset = 0;
-    std::vector<std::uint32_t> history;    // the tokens themselves, when spelled
+    std::vector<std::uint32_t> history;  // the tokens themselves, when spelled
   };
   struct Ready {
     Time time;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which worker gets this request: policies over observations only (replay.md 16). The router sees what it
-// placed and what ended; it never sees an engine. Cost per request is O(log workers).
+// Which worker gets this request: policies over observations only (replay.md 16). The router sees
+// what it placed and what ended; it never sees an engine. Cost per request is O(log workers).
 //
 //   Router router(spec, 8);
 //   std::uint32_t worker = router.place(tokens);
@@ -20,7 +20,8 @@ class Router {
   // requires: workers > 0.
   Router(const Spec& spec, std::uint32_t workers);
 
-  // Chooses the worker for a request of `tokens` (prompt plus requested output) and counts it there.
+  // Chooses the worker for a request of `tokens` (prompt plus requested output) and counts it
+  // there.
   std::uint32_t place(std::uint64_t tokens);
   // A request of `tokens` placed on `worker` has ended.
   void ended(std::uint32_t worker, std::uint64_t tokens);
@@ -30,7 +31,9 @@ class Router {
  private:
   std::uint32_t choose();
   void add(std::uint32_t worker, std::uint64_t tokens, bool more);
-  std::uint64_t weight(std::uint64_t tokens) const { return spec_.metric == Metric::Tokens ? tokens : 1; }
+  std::uint64_t weight(std::uint64_t tokens) const {
+    return spec_.metric == Metric::Tokens ? tokens : 1;
+  }
   std::uint32_t nth_least_loaded(std::uint32_t n) const;
   std::uint32_t least_loaded_from(std::uint32_t first) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the passes of a rank ended, as far back as a live request may have got tokens: what it takes to take a
-// request's gaps back when it ends without completing.
+// When the passes of a rank ended, as far back as a live request may have got tokens: what it takes
+// to take a request's gaps back when it ends without completing.
 #pragma once
 
 #include <algorithm>

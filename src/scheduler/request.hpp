@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request inside a rank, and the slab that holds them. Everything refers to a request by its slot.
+// One request inside a rank, and the slab that holds them. Everything refers to a request by its
+// slot.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,13 @@ inline constexpr Slot kNoSlot = UINT32_MAX;
 
 enum class State : std::uint8_t { Waiting, Running, Preempted, Ended };
 enum class Ending : std::uint8_t { None, Completed, Rejected, Failed, Canceled };
-enum class Reason : std::uint8_t { None, ModelLength, PoolTooSmall, PromptExceedsStepBudget, KvCapacity };
+enum class Reason : std::uint8_t {
+  None,
+  ModelLength,
+  PoolTooSmall,
+  PromptExceedsStepBudget,
+  KvCapacity
+};
 
 struct AdmissionRecord {
   Time at;
@@ -35,17 +42,18 @@ struct Request {
   std::uint32_t driver = 0;  // the workload driver's own mark
   std::uint32_t worker = 0;
 
-  // Where it stands. While a request is a member of the cohort its counts are those of the join; the cohort
-  // knows how many passes have gone since.
+  // Where it stands. While a request is a member of the cohort its counts are those of the join;
+  // the cohort knows how many passes have gone since.
   State state = State::Waiting;
   Ending ending = Ending::None;
   Reason reason = Reason::None;
-  bool split = false;  // without chunked prefill: may be computed in parts after all (decisions.md 12)
+  bool split =
+      false;  // without chunked prefill: may be computed in parts after all (decisions.md 12)
   std::uint32_t generated = 0;  // output tokens so far
   std::uint32_t computed = 0;   // tokens whose KV is in the blocks
   std::uint32_t blocks = 0;     // blocks held: the sealed ones first, then anonymous ones
   std::vector<cache::BlockIndex> sealed;
-  std::uint64_t joined_step = 0;     // cohort step at which it is a member first
+  std::uint64_t joined_step = 0;  // cohort step at which it is a member first
   std::uint64_t admission_order = 0;
   Slot before = kNoSlot, after = kNoSlot;  // in the running or waiting list
 
@@ -55,10 +63,12 @@ struct Request {
   std::uint32_t admissions = 0, preemptions = 0;
   std::uint32_t blocks_needed = 0, blocks_available = 0;
   std::vector<Time> token_times;  // reference mode only
-  // Stretches of passes [first, last] that each gave it one token; kept only where gaps may be taken back.
+  // Stretches of passes [first, last] that each gave it one token; kept only where gaps may be
+  // taken back.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> token_passes;
-  std::vector<std::uint64_t> prompt_names;  // reference mode: prefix hashes of the full prompt blocks
-  std::vector<AdmissionRecord> history;     // only when captured
+  std::vector<std::uint64_t>
+      prompt_names;                      // reference mode: prefix hashes of the full prompt blocks
+  std::vector<AdmissionRecord> history;  // only when captured
 
   std::uint32_t known() const { return prompt_tokens + generated; }
 };

@@ -9,8 +9,8 @@ namespace servecast::scheduler {
 Spelling::Spelling(std::uint32_t block_tokens)
     : block_tokens_(block_tokens), plan_(workload::kOutputPlanSeed), tokens_(block_tokens) {}
 
-Spelling::Hashes Spelling::hash(const Content& content, std::uint32_t prompt_tokens, std::uint32_t block,
-                                std::uint64_t parent) {
+Spelling::Hashes Spelling::hash(const Content& content, std::uint32_t prompt_tokens,
+                                std::uint32_t block, std::uint64_t parent) {
   const std::uint64_t first = std::uint64_t{block} * block_tokens_;
   bool seeking = true;
   for (std::uint32_t i = 0; i < block_tokens_; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real tokens and real block hashes of a request (replay.md 12, engine-vllm.md 1.1): the names that the
-// reference mode uses and that KV events carry.
+// Real tokens and real block hashes of a request (replay.md 12, engine-vllm.md 1.1): the names that
+// the reference mode uses and that KV events carry.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,10 @@ class Spelling {
     std::uint64_t local;   // of the block's tokens
     std::uint64_t prefix;  // of everything up to its end
   };
-  // requires: every token of the block is known, `parent` is the prefix hash of block - 1 (ignored for 0).
-  Hashes hash(const Content& content, std::uint32_t prompt_tokens, std::uint32_t block, std::uint64_t parent);
+  // requires: every token of the block is known, `parent` is the prefix hash of block - 1 (ignored
+  // for 0).
+  Hashes hash(const Content& content, std::uint32_t prompt_tokens, std::uint32_t block,
+              std::uint64_t parent);
 
  private:
   std::uint32_t block_tokens_;

@@ -15,15 +15,16 @@ bool VllmScheduler::submit(Slot slot) {
   return !blocked_for_good();
 }
 
-// True while nothing but a release of blocks or seats can let the head in: in quiet passes used blocks only
-// grow, and nothing becomes visible that it could hit.
+// True while nothing but a release of blocks or seats can let the head in: in quiet passes used
+// blocks only grow, and nothing becomes visible that it could hit.
 bool VllmScheduler::blocked_for_good() const {
   switch (blocked_) {
     case Blocked::Untested:
       return false;
     case Blocked::Seats:
       return true;
-    // Without chunked prefill an eviction shrinks the head's hit, which can turn waiting into rejection.
+    // Without chunked prefill an eviction shrinks the head's hit, which can turn waiting into
+    // rejection.
     case Blocked::Pool:
       return config_.chunked_prefill;
     // Sticky only if steady decode alone uses up the budget.
@@ -33,7 +34,8 @@ bool VllmScheduler::blocked_for_good() const {
   return false;
 }
 
-// Fills hits_ with the resident blocks from the first one on, and counts the active ones among them.
+// Fills hits_ with the resident blocks from the first one on, and counts the active ones among
+// them.
 void VllmScheduler::look_up(const Request& request) {
   hits_.clear();
   hits_active_ = 0;
@@ -99,7 +101,8 @@ void VllmScheduler::admit_waiting(Time now) {
     }
     const auto hit_blocks = static_cast<std::uint32_t>(hits_.size());
     const std::uint32_t cached = hit_blocks * config_.block_tokens;
-    const std::uint32_t prompt_left = request.prompt_tokens - std::min(cached, request.prompt_tokens);
+    const std::uint32_t prompt_left =
+        request.prompt_tokens - std::min(cached, request.prompt_tokens);
     bool whole = !config_.chunked_prefill && !request.split;
     if (whole && prompt_left > config_.max_batched_tokens) {
       if (first_time) {
@@ -110,7 +113,8 @@ void VllmScheduler::admit_waiting(Time now) {
       whole = false;
     }
 
-    // The whole known sequence must fit, even if only a chunk is computed now. Inactive hits take room too.
+    // The whole known sequence must fit, even if only a chunk is computed now. Inactive hits take
+    // room too.
     if (blocks_for(known) - hits_active_ > pool_.room()) {
       blocked_ = Blocked::Pool;
       return;
@@ -122,8 +126,9 @@ void VllmScheduler::admit_waiting(Time now) {
     }
     const std::uint32_t target = cached + chunk;
     const std::uint32_t fresh = blocks_for(target) - hit_blocks;
-    // The room test above counts active hits before the cap on hits, so it can be one block too generous when
-    // a capped-off block was the active one. A waiting candidate never preempts (decisions.md 16): it waits.
+    // The room test above counts active hits before the cap on hits, so it can be one block too
+    // generous when a capped-off block was the active one. A waiting candidate never preempts
+    // (decisions.md 16): it waits.
     if (!pool_.reserve(hits_, fresh)) {
       blocked_ = Blocked::Pool;
       return;

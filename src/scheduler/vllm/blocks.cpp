@@ -6,7 +6,8 @@
 
 namespace servecast::scheduler {
 
-std::uint64_t VllmScheduler::name_of(const Request& request, std::uint32_t block, std::uint64_t parent) {
+std::uint64_t VllmScheduler::name_of(const Request& request, std::uint32_t block,
+                                     std::uint64_t parent) {
   if (!options_.stepping) {
     return provenance_name(request.content, block, config_.block_tokens, parent);
   }
@@ -30,7 +31,8 @@ bool VllmScheduler::grow(Request& request, std::uint32_t target) {
 void VllmScheduler::seal_computed(Request& request) {
   if (!config_.prefix_caching) return;
   std::uint32_t full = request.computed / config_.block_tokens;
-  if (!options_.stepping) full = std::min(full, request.content.shareable_tokens / config_.block_tokens);
+  if (!options_.stepping)
+    full = std::min(full, request.content.shareable_tokens / config_.block_tokens);
   bool continues = false;  // the last block sealed was visible, so the next one extends its event
   while (request.sealed.size() < full) {
     const auto block = static_cast<std::uint32_t>(request.sealed.size());
@@ -57,8 +59,8 @@ void VllmScheduler::publish_removed() {
   names.clear();
 }
 
-// Tail first, so that a request's leaf blocks are evicted before their parents. `asked_again` says that a
-// request may look for the blocks that were never sealed.
+// Tail first, so that a request's leaf blocks are evicted before their parents. `asked_again` says
+// that a request may look for the blocks that were never sealed.
 void VllmScheduler::release_blocks(Request& request, bool asked_again) {
   const std::uint32_t full = config_.prefix_caching ? request.computed / config_.block_tokens : 0;
   const auto sealed = static_cast<std::uint32_t>(request.sealed.size());
@@ -77,7 +79,8 @@ void VllmScheduler::release_blocks(Request& request, bool asked_again) {
       pool_.retire_unnamed(full - sealed);
     }
   }
-  for (auto block = request.sealed.rbegin(); block != request.sealed.rend(); ++block) pool_.release(*block);
+  for (auto block = request.sealed.rbegin(); block != request.sealed.rend(); ++block)
+    pool_.release(*block);
   request.sealed.clear();
   request.blocks = 0;
   blocked_ = Blocked::Untested;

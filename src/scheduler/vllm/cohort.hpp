@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests in steady decode, as one: each grows by one token a pass, and nothing per request is touched
-// until it joins or leaves (architecture.md 4.2).
+// The requests in steady decode, as one: each grows by one token a pass, and nothing per request is
+// touched until it joins or leaves (architecture.md 4.2).
 //
-// Invariants: (1) context() is the sum of the members' known tokens at the next pass; (2) a member needs a
-// block in the pass in which its known tokens, less the one to be computed, fill its blocks; (3) the due heap
-// holds every member once.
+// Invariants: (1) context() is the sum of the members' known tokens at the next pass; (2) a member
+// needs a block in the pass in which its known tokens, less the one to be computed, fill its
+// blocks; (3) the due heap holds every member once.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,8 @@ class Cohort {
     return total;
   }
 
-  // Joins with the next pass, in which `known` tokens are known and after which `remaining` - 1 are to come.
-  // `order` is the running order. requires: remaining > 0.
+  // Joins with the next pass, in which `known` tokens are known and after which `remaining` - 1 are
+  // to come. `order` is the running order. requires: remaining > 0.
   void join(Slot slot, std::uint64_t known, std::uint32_t remaining, std::uint64_t order) {
     SERVECAST_DCHECK(remaining > 0);
     context_ += known;
@@ -48,9 +48,11 @@ class Cohort {
   // Passes before the one in which a member gets its last token. requires: size() > 0.
   std::uint64_t passes_to_due() const { return due_.front().step - step_; }
 
-  // The next member, in running order, that gets its last token in the pass just run; kNoSlot when none.
-  // `known` of it is what it was for that pass. Call before advance.
-  Slot next_due() const { return !due_.empty() && due_.front().step == step_ ? due_.front().slot : kNoSlot; }
+  // The next member, in running order, that gets its last token in the pass just run; kNoSlot when
+  // none. `known` of it is what it was for that pass. Call before advance.
+  Slot next_due() const {
+    return !due_.empty() && due_.front().step == step_ ? due_.front().slot : kNoSlot;
+  }
   void leave_due(std::uint64_t known) {
     std::pop_heap(due_.begin(), due_.end(), later);
     due_.pop_back();
@@ -87,7 +89,8 @@ class Cohort {
     return static_cast<std::size_t>((step_ + (size - (known - 1) % size) % size) % size);
   }
 
-  std::vector<std::uint32_t> crossings_;  // members by the step, modulo the block size, that needs a block
+  std::vector<std::uint32_t>
+      crossings_;  // members by the step, modulo the block size, that needs a block
   std::vector<Due> due_;
   std::uint64_t context_ = 0;
   std::uint64_t step_ = 0;

@@ -167,13 +167,14 @@ void VllmScheduler::dissolve() {
   tail_ = kNoSlot;
 }
 
-// Members are those whose last token lies at the last pass end; at most one other, at the end of the running
-// order, may be unfinished. Otherwise the next pass goes request by request again.
+// Members are those whose last token lies at the last pass end; at most one other, at the end of
+// the running order, may be unfinished. Otherwise the next pass goes request by request again.
 void VllmScheduler::form_cohort() {
   tail_ = kNoSlot;
   for (Slot slot = running_.first(); slot != kNoSlot; slot = requests_[slot].after) {
     const Request& request = requests_[slot];
-    if (request.generated > 0 && request.last_token == last_end_ && request.computed + 1 == request.known()) {
+    if (request.generated > 0 && request.last_token == last_end_ &&
+        request.computed + 1 == request.known()) {
       continue;
     }
     if (slot != running_.last()) return;
@@ -206,7 +207,8 @@ void VllmScheduler::trim_log() {
   std::uint64_t oldest = pass_;
   for_each_live([&](Slot slot) {
     const Request& request = requests_[slot];
-    if (!request.token_passes.empty()) oldest = std::min(oldest, request.token_passes.front().first);
+    if (!request.token_passes.empty())
+      oldest = std::min(oldest, request.token_passes.front().first);
   });
   log_.trim(oldest);
 }

@@ -6,7 +6,8 @@
 
 namespace servecast::scheduler {
 
-VllmScheduler::VllmScheduler(const RankConfig& config, const Options& options, RequestSlab& requests)
+VllmScheduler::VllmScheduler(const RankConfig& config, const Options& options,
+                             RequestSlab& requests)
     : config_(config),
       options_(options),
       requests_(requests),
@@ -37,7 +38,8 @@ const perf::StepShape& VllmScheduler::schedule(Time now, Admit admit) {
   }
   if (admit == Admit::Yes && !preempted_) admit_waiting(now);
 
-  // Whoever is ready and does not get its first token from the prefill itself is in the decode batch.
+  // Whoever is ready and does not get its first token from the prefill itself is in the decode
+  // batch.
   for (const Scheduled& item : scheduled_) {
     if (item.slot == kNoSlot) continue;
     const Request& request = requests_[item.slot];
@@ -54,7 +56,8 @@ const perf::StepShape& VllmScheduler::schedule(Time now, Admit admit) {
 std::uint32_t VllmScheduler::tail_chunk() const {
   const Request& request = requests_[tail_];
   const std::uint32_t budget = config_.max_batched_tokens - cohort_.size();
-  const std::uint32_t prompt_left = request.prompt_tokens - std::min(request.computed, request.prompt_tokens);
+  const std::uint32_t prompt_left =
+      request.prompt_tokens - std::min(request.computed, request.prompt_tokens);
   if (!config_.chunked_prefill && !request.split && prompt_left > budget) return 0;
   return std::min(request.known() - request.computed, budget);
 }
@@ -62,7 +65,8 @@ std::uint32_t VllmScheduler::tail_chunk() const {
 bool VllmScheduler::cohort_fits() const {
   if (cohort_.size() > config_.max_batched_tokens) return false;
   std::uint32_t blocks = cohort_.crossings();
-  if (tail_ != kNoSlot) blocks += blocks_for(requests_[tail_].computed + tail_chunk()) - requests_[tail_].blocks;
+  if (tail_ != kNoSlot)
+    blocks += blocks_for(requests_[tail_].computed + tail_chunk()) - requests_[tail_].blocks;
   return blocks <= pool_.room();
 }
 
@@ -108,8 +112,10 @@ VllmScheduler::Step VllmScheduler::schedule_running(Slot slot) {
   if (!config_.chunked_prefill && !request.split && prompt_left > budget_) return Step::Blocked;
   const std::uint32_t target = from + std::min(request.known() - from, budget_);
   while (!grow(request, target)) {
-    const Slot victim = config_.preemption_mode == PreemptionMode::Lifo ? running_.last() : running_.first();
-    if (victim == slot && running_.size() == 1) {  // alone, and the pool is too small (decisions.md 13)
+    const Slot victim =
+        config_.preemption_mode == PreemptionMode::Lifo ? running_.last() : running_.first();
+    if (victim == slot &&
+        running_.size() == 1) {  // alone, and the pool is too small (decisions.md 13)
       request.blocks_needed = blocks_for(target);
       request.blocks_available = pool_.capacity();
       running_.remove(requests_, slot);
@@ -202,7 +208,8 @@ void VllmScheduler::verify() const {
   SERVECAST_CHECK(running_.size() <= config_.max_sequences);
   std::uint64_t context = 0;
   std::uint32_t members = 0;
-  std::uint64_t blocks = 0;  // anonymous and referenced blocks of running requests, shared ones counted per holder
+  std::uint64_t blocks =
+      0;  // anonymous and referenced blocks of running requests, shared ones counted per holder
   for (Slot s = running_.first(); s != kNoSlot; s = requests_[s].after) {
     const Request& request = requests_[s];
     SERVECAST_CHECK(request.state == State::Running);

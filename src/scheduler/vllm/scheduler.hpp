@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who runs in the next pass of a vLLM rank, and what happens to its blocks (engine-vllm.md 4-7). Decides and
-// applies; never times: the engine says when a pass ends.
+// Who runs in the next pass of a vLLM rank, and what happens to its blocks (engine-vllm.md 4-7).
+// Decides and applies; never times: the engine says when a pass ends.
 //
 //   const StepShape& shape = scheduler.schedule(now, Admit::Yes);
 //   scheduler.complete(now + duration, outcome);
 //
-// Two modes give the same results. The reference mode (stepping) computes every request by itself, names
-// blocks by real hashes as soon as they are full and keeps every token time. The fast mode keeps steady
-// decode as a cohort (cohort.hpp), counts blocks that nobody else can ask for, and names blocks by provenance.
+// Two modes give the same results. The reference mode (stepping) computes every request by itself,
+// names blocks by real hashes as soon as they are full and keeps every token time. The fast mode
+// keeps steady decode as a cohort (cohort.hpp), counts blocks that nobody else can ask for, and
+// names blocks by provenance.
 //
-// Invariants: (1) while a cohort is formed, every running request is a member except at most one, the tail,
-// which is the last of the running list and unfinished; (2) running requests <= max_sequences; (3) a request is
-// in exactly one of the two lists until it ends; (4) preempted and ended requests hold no block.
+// Invariants: (1) while a cohort is formed, every running request is a member except at most one,
+// the tail, which is the last of the running list and unfinished; (2) running requests <=
+// max_sequences; (3) a request is in exactly one of the two lists until it ends; (4) preempted and
+// ended requests hold no block.
 #pragma once
 
 #include <cstdint>
@@ -63,10 +65,12 @@ struct KvEvent {
 
 // What a pass shows when it ends.
 struct Outcome {
-  std::uint32_t cohort_tokens = 0;       // tokens that came one pass after the one before, all with that gap
-  std::vector<std::int64_t> gaps_ns;     // gaps of other tokens (fast mode)
-  std::vector<std::int64_t> taken_back;  // gaps of requests that ended without completing (fast mode)
-  std::vector<Slot> ended;               // in output order
+  std::uint32_t cohort_tokens =
+      0;  // tokens that came one pass after the one before, all with that gap
+  std::vector<std::int64_t> gaps_ns;  // gaps of other tokens (fast mode)
+  std::vector<std::int64_t>
+      taken_back;           // gaps of requests that ended without completing (fast mode)
+  std::vector<Slot> ended;  // in output order
   PassTrace trace;
   std::vector<KvEvent> events;
 
@@ -84,8 +88,8 @@ class VllmScheduler {
   };
   VllmScheduler(const RankConfig& config, const Options& options, RequestSlab& requests);
 
-  // Appends to the waiting queue. True when the next pass may treat it, false when it only queues behind a
-  // head that is blocked or when no seat is free.
+  // Appends to the waiting queue. True when the next pass may treat it, false when it only queues
+  // behind a head that is blocked or when no seat is free.
   bool submit(Slot slot);
   bool has_work() const { return !running_.empty() || !waiting_.empty(); }
   // True when the last schedule() computed tokens, admitted or ended a request.
@@ -98,7 +102,7 @@ class VllmScheduler {
 
   // What the scheduler knows of passes to come while nobody speaks to it.
   struct Quiet {
-    std::uint32_t passes = 0;  // pure decode, fixed membership, no preemption
+    std::uint32_t passes = 0;     // pure decode, fixed membership, no preemption
     bool then_completes = false;  // the pass after them is such a pass too but ends requests
   };
   Quiet quiet(std::uint32_t passes_max) const;
