@@ -15,7 +15,7 @@
 namespace servecast::config {
 namespace {
 
-std::string yaml_of(const Scalar& scalar) {
+std::string yaml_of(const ScalarValue& scalar) {
   std::string out;
   if (const auto* whole = std::get_if<std::uint64_t>(&scalar)) append_unsigned(out, *whole);
   if (const auto* real = std::get_if<double>(&scalar)) append_double(out, *real);
@@ -39,7 +39,8 @@ std::string number_hint(const Value& value) {
   if (value.quoted) return "write it without quotes";
   const std::string& text = value.text;
   if (text.find('_') != std::string::npos) return "write digits without '_'";
-  if (text.size() > 1 && text[0] == '0' && text[1] != '.') return "write plain decimal digits without leading zeros";
+  if (text.size() > 1 && text[0] == '0' && text[1] != '.')
+    return "write plain decimal digits without leading zeros";
   if (!text.empty() && text[0] == '+') return "write it without '+'";
   return {};
 }
@@ -54,8 +55,9 @@ std::string limits_text(const Whole& limits) {
 std::string limits_text(const Real& limits) {
   std::string low;
   append_double(low, limits.min);
-  const std::string bound = limits.above ? (limits.min == 0 ? "greater than zero" : "greater than " + low)
-                                         : "at least " + low;
+  const std::string bound = limits.above
+                                ? (limits.min == 0 ? "greater than zero" : "greater than " + low)
+                                : "at least " + low;
   if (!std::isfinite(limits.max)) return bound;
   std::string high;
   append_double(high, limits.max);
@@ -100,41 +102,44 @@ const Value* Decoder::take(std::string_view name) {
   return entry == nullptr ? nullptr : &entry->value;
 }
 
-std::optional<Scalar> Decoder::read_whole(const Item& item, const Value& value) {
-  const auto number = whole_number(value);
+std::optional<ScalarValue> Decoder::read_whole(const Item& item, const Value& value) {
+  const auto number = as_whole(value);
   const std::string or_word = item.absent.empty() ? "" : fmt::format(" or \"{}\"", item.absent);
   if (!number) {
     std::string hint = number_hint(value);
-    if (hint.empty() && real_number(value)) hint = "no point and no exponent";
+    if (hint.empty() && as_real(value)) hint = "no point and no exponent";
     wrong_type(item.name, value, "a whole number" + or_word, std::move(hint));
     return std::nullopt;
   }
   const bool below = number->negative ? true : number->magnitude < item.whole.min;
   if (below || number->magnitude > item.whole.max) {
     problem("config.range", value.place,
-            fmt::format("{} must be {}, not {}", path_of(item.name), limits_text(item.whole), value.text),
+            fmt::format("{} must be {}, not {}", path_of(item.name), limits_text(item.whole),
+                        value.text),
             "");
     return std::nullopt;
   }
   return number->magnitude;
 }
 
-std::optional<Scalar> Decoder::read_real(const Item& item, const Value& value) {
-  const auto number = real_number(value);
+std::optional<ScalarValue> Decoder::read_real(const Item& item, const Value& value) {
+  const auto number = as_real(value);
   if (!number) {
     wrong_type(item.name, value, "a finite number", number_hint(value));
     return std::nullopt;
   }
   const Real& limits = item.real;
   if (*number < limits.min || (limits.above && *number == limits.min) || *number > limits.max) {
-    problem("config.range", value.place,
-            fmt::format("{} must be {}, not {}", path_of(item.name), limits_text(limits), value.text), "");
+    problem(
+        "config.range", value.place,
+        fmt::format("{} must be {}, not {}", path_of(item.name), limits_text(limits), value.text),
+        "");
     return std::nullopt;
   }
   return *number;
 }
 
-std::optional<Scalar> Decoder::read_word(const Item& item, const Value& value) {
+std::optional<ScalarValue> Decoder::read_word(const Item& item, const Value& value) {
   std::vector<std::string> names(item.words.begin(), item.words.end());
   if (value.kind != Value::Kind::Scalar) {
     wrong_type(item.name, value, fmt::format("one of {}", fmt::join(names, ", ")));
@@ -155,7 +160,7 @@ std::optional<Scalar> Decoder::read_word(const Item& item, const Value& value) {
   return std::nullopt;
 }
 
-std::optional<Scalar> Decoder::read(const Item& item, const Value& value) {
+std::optional<ScalarValue> Decoder::read(const Item& item, const Value& value) {
   switch (item.type) {
     case Item::Type::Whole:
       return read_whole(item, value);
@@ -164,36 +169,39 @@ std::optional<Scalar> Decoder::read(const Item& item, const Value& value) {
     case Item::Type::Word:
       return read_word(item, value);
     case Item::Type::Boolean: {
-      const auto flag = boolean(value);
+      const auto flag = as_boolean(value);
       if (!flag) wrong_type(item.name, value, "true or false");
-      return flag ? std::optional<Scalar>(*flag) : std::nullopt;
+      return flag ? std::optional<ScalarValue>(*flag) : std::nullopt;
     }
     case Item::Type::Text: {
-      const auto words = text(value);
+      const auto words = as_text(value);
       if (!words) {
         const bool plain = value.kind == Value::Kind::Scalar;
-        wrong_type(item.name, value, "text", plain ? "put it in quotes if it is meant as text" : "");
+        wrong_type(item.name, value, "text",
+                   plain ? "put it in quotes if it is meant as text" : "");
       } else if (words->empty()) {
-        problem("config.range", value.place, fmt::format("{} must not be empty", path_of(item.name)), "");
+        problem("config.range", value.place,
+                fmt::format("{} must not be empty", path_of(item.name)), "");
       }
-      return words && !words->empty() ? std::optional<Scalar>(*words) : std::nullopt;
+      return words && !words->empty() ? std::optional<ScalarValue>(*words) : std::nullopt;
     }
   }
   return std::nullopt;
 }
 
-bool Decoder::item(const Item& item, std::optional<Scalar>& value) {
+bool Decoder::item(const Item& item, std::optional<ScalarValue>& value) {
   const Value* given = take(item.name);
   if (given != nullptr && given->kind == Value::Kind::Null && item.optional) given = nullptr;
-  const bool is_absent_word =
-      given != nullptr && !item.absent.empty() && given->kind == Value::Kind::Scalar && given->text == item.absent;
+  const bool is_absent_word = given != nullptr && !item.absent.empty() &&
+                              given->kind == Value::Kind::Scalar && given->text == item.absent;
   if (given != nullptr && is_absent_word) {
     value.reset();
   } else if (given != nullptr) {
     // After a Problem the value keeps its default: nobody reads it.
     if (const auto scalar = read(item, *given)) value = *scalar;
   } else if (item.required) {
-    problem("config.missing", at_, fmt::format("{} is required", path_of(item.name)), std::string(item.help));
+    problem("config.missing", at_, fmt::format("{} is required", path_of(item.name)),
+            std::string(item.help));
   }
   if (item.is_seed && shared_.seed) {
     value = *shared_.seed;
@@ -202,8 +210,10 @@ bool Decoder::item(const Item& item, std::optional<Scalar>& value) {
     return true;
   }
   std::optional<std::string> yaml;
-  if (value) yaml = yaml_of(*value);
-  else if (!item.absent.empty()) yaml = std::string(item.absent);
+  if (value)
+    yaml = yaml_of(*value);
+  else if (!item.absent.empty())
+    yaml = std::string(item.absent);
   record(item.name, std::move(yaml), given, item.help);
   return given != nullptr;
 }
@@ -219,12 +229,14 @@ bool Decoder::single(std::string_view name, std::string& value, std::string_view
     return true;
   }
   if (given->items.size() != 1) {
-    problem("config.range", given->place,
-            fmt::format("{} must name exactly one file, not {}", path_of(name), given->items.size()), "");
+    problem(
+        "config.range", given->place,
+        fmt::format("{} must name exactly one file, not {}", path_of(name), given->items.size()),
+        "");
     return true;
   }
   const Value& only = given->items.front();
-  const auto words = text(only);
+  const auto words = as_text(only);
   if (!words || words->empty()) {
     wrong_type(name, only, "a list of one file name", "put the name in quotes");
     return true;
@@ -234,15 +246,17 @@ bool Decoder::single(std::string_view name, std::string& value, std::string_view
   return true;
 }
 
-bool Decoder::mapping(std::string_view name, bool required, std::string_view help, const Describe& fields) {
+bool Decoder::mapping(std::string_view name, Presence presence, std::string_view help,
+                      const Describe& fields) {
   const Value* given = take(name);
   if (given != nullptr && given->kind != Value::Kind::Mapping) {
-    wrong_type(name, *given, "a mapping", given->kind == Value::Kind::Null ? "write {} for all defaults" : "");
+    wrong_type(name, *given, "a mapping",
+               given->kind == Value::Kind::Null ? "write {} for all defaults" : "");
     return true;
   }
-  if (given == nullptr && required)
+  if (given == nullptr && presence == Presence::Required)
     problem("config.missing", at_, fmt::format("{} is required", path_of(name)), std::string(help));
-  if (given == nullptr && required) return false;
+  if (given == nullptr && presence != Presence::Defaulted) return false;
   Decoder child(given, path_of(name), given != nullptr ? given->place : at_, shared_);
   fields(child);
   child.finish();
@@ -263,14 +277,15 @@ void Decoder::note_foreign(const std::vector<Branch>& branches, std::size_t chos
 
 void Decoder::tagged(std::string_view name, std::string_view by_default, std::string_view help,
                      const std::vector<Branch>& branches) {
-  Item item{.name = name, .help = help, .type = Item::Type::Word, .whole = {}, .real = {}, .absent = {},
-            .words = {}, .later = {}};
+  Item item{.name = name, .help = help, .type = Item::Type::Word};
   for (const Branch& branch : branches) {
-    if (branch.later.empty()) item.words.push_back(branch.name);
-    else item.later.emplace_back(branch.name, branch.later);
+    if (branch.later.empty())
+      item.words.push_back(branch.name);
+    else
+      item.later.emplace_back(branch.name, branch.later);
   }
   const std::size_t problems_before = shared_.problems.size();
-  std::optional<Scalar> type;
+  std::optional<ScalarValue> type;
   if (!by_default.empty()) type = std::string(by_default);
   item.required = by_default.empty();
   const bool given = this->item(item, type);
@@ -283,7 +298,8 @@ void Decoder::tagged(std::string_view name, std::string_view by_default, std::st
       std::find_if(branches.begin(), branches.end(),
                    [&](const Branch& branch) { return branch.name == chosen_name; }) -
       branches.begin());
-  tag_ = Tag{std::string(name), chosen_name, given, given ? mapping_->find(name)->value.origin : Origin::Default};
+  tag_ = Tag{std::string(name), chosen_name, given,
+             given ? mapping_->find(name)->value.origin : Origin::Default};
   note_foreign(branches, chosen);
   branches[chosen].choose();
   if (branches[chosen].fields) branches[chosen].fields(*this);
@@ -293,26 +309,36 @@ void Decoder::later(std::string_view name, std::string_view neutral, std::string
   known_.emplace_back(name);
   const Value::Entry* entry = mapping_ == nullptr ? nullptr : mapping_->find(name);
   if (entry == nullptr || entry->value.kind == Value::Kind::Null) return;
-  if (!neutral.empty() && entry->value.kind == Value::Kind::Scalar && entry->value.text == neutral) return;
+  if (!neutral.empty() && entry->value.kind == Value::Kind::Scalar && entry->value.text == neutral)
+    return;
   problem("config.unsupported", entry->place, fmt::format("{}: {}", path_of(name), reason),
           neutral.empty() ? "remove it" : fmt::format("remove it or write {}", neutral));
 }
 
-void Decoder::refuse(std::string_view name, std::string message, std::string hint) {
-  const Value::Entry* entry = mapping_ == nullptr ? nullptr : mapping_->find(name);
-  problem("config.rule", entry != nullptr ? entry->value.place : at_,
-          name.empty() ? fmt::format("{}: {}", path_, message) : fmt::format("{}: {}", path_of(name), message),
-          std::move(hint));
+void Decoder::refuse(std::string_view path, std::string message, std::string hint) {
+  const Value* value = mapping_;
+  Place place = value != nullptr ? value->place : at_;
+  for (std::string_view rest = path; value != nullptr && !rest.empty();) {
+    const std::size_t dot = std::min(rest.find('.'), rest.size());
+    const Value::Entry* entry = value->find(rest.substr(0, dot));
+    value = entry != nullptr ? &entry->value : nullptr;
+    if (value != nullptr) place = value->place;
+    rest.remove_prefix(std::min(dot + 1, rest.size()));
+  }
+  problem("config.rule", place,
+          fmt::format("{}: {}", path.empty() ? path_ : path_of(path), message), std::move(hint));
 }
 
 void Decoder::report_foreign(const Value::Entry& entry, const Foreign& foreign) {
-  std::string hint = fmt::format("{} goes with {}: {}", entry.key, tag_->name, fmt::join(foreign.types, ", "));
+  std::string hint =
+      fmt::format("{} goes with {}: {}", entry.key, tag_->name, fmt::join(foreign.types, ", "));
   if (tag_->origin == Origin::Set)
-    hint = fmt::format("replace the whole mapping: --set '{}={{{}: {}, ...}}'", path_, tag_->name, tag_->type);
+    hint = fmt::format("replace the whole mapping: --set '{}={{{}: {}, ...}}'", path_, tag_->name,
+                       tag_->type);
   problem("config.foreign_field", entry.place,
-          fmt::format("{}: the type {}{} does not accept the field {}; it accepts {}", path_of(entry.key),
-                      tag_->type, tag_->given ? "" : " (the default)", entry.key,
-                      fmt::join(accepted_, ", ")),
+          fmt::format("{}: the type {}{} does not accept the field {}; it accepts {}",
+                      path_of(entry.key), tag_->type, tag_->given ? "" : " (the default)",
+                      entry.key, fmt::join(accepted_, ", ")),
           std::move(hint));
 }
 
@@ -326,10 +352,11 @@ void Decoder::finish() {
       report_foreign(entry, *foreign);
       continue;
     }
-    problem("config.unknown_key", entry.place,
-            fmt::format("{} is not a field of this configuration, which is strict; accepted here: {}",
-                        path_of(entry.key), fmt::join(accepted_, ", ")),
-            did_you_mean(entry.key, accepted_));
+    problem(
+        "config.unknown_key", entry.place,
+        fmt::format("{} is not a field of this configuration, which is strict; accepted here: {}",
+                    path_of(entry.key), fmt::join(accepted_, ", ")),
+        did_you_mean(entry.key, accepted_));
   }
 }
 

@@ -16,7 +16,8 @@ Item scalar_item(std::string_view name, Item::Type type, std::string_view help) 
 
 }  // namespace
 
-bool Fields::whole(std::string_view name, std::uint32_t& value, Whole limits, std::string_view help) {
+bool Fields::whole(std::string_view name, std::uint32_t& value, Whole limits,
+                   std::string_view help) {
   limits.max = std::min<std::uint64_t>(limits.max, std::numeric_limits<std::uint32_t>::max());
   std::uint64_t wide = value;
   const bool given = whole(name, wide, limits, help);
@@ -24,11 +25,12 @@ bool Fields::whole(std::string_view name, std::uint32_t& value, Whole limits, st
   return given;
 }
 
-bool Fields::whole(std::string_view name, std::uint64_t& value, Whole limits, std::string_view help) {
+bool Fields::whole(std::string_view name, std::uint64_t& value, Whole limits,
+                   std::string_view help) {
   Item field = scalar_item(name, Item::Type::Whole, help);
   field.whole = limits;
   field.required = limits.required;
-  std::optional<Scalar> scalar = value;
+  std::optional<ScalarValue> scalar = value;
   const bool given = item(field, scalar);
   value = std::get<std::uint64_t>(*scalar);
   return given;
@@ -38,7 +40,7 @@ bool Fields::real(std::string_view name, double& value, Real limits, std::string
   Item field = scalar_item(name, Item::Type::Real, help);
   field.real = limits;
   field.required = limits.required;
-  std::optional<Scalar> scalar = value;
+  std::optional<ScalarValue> scalar = value;
   const bool given = item(field, scalar);
   value = std::get<double>(*scalar);
   return given;
@@ -50,7 +52,7 @@ bool Fields::real(std::string_view name, std::optional<double>& value, Real limi
   field.real = limits;
   field.required = limits.required;
   field.optional = true;
-  std::optional<Scalar> scalar;
+  std::optional<ScalarValue> scalar;
   if (value) scalar = *value;
   const bool given = item(field, scalar);
   value.reset();
@@ -59,7 +61,7 @@ bool Fields::real(std::string_view name, std::optional<double>& value, Real limi
 }
 
 bool Fields::boolean(std::string_view name, bool& value, std::string_view help) {
-  std::optional<Scalar> scalar = value;
+  std::optional<ScalarValue> scalar = value;
   const bool given = item(scalar_item(name, Item::Type::Boolean, help), scalar);
   value = std::get<bool>(*scalar);
   return given;
@@ -68,7 +70,7 @@ bool Fields::boolean(std::string_view name, bool& value, std::string_view help) 
 bool Fields::text(std::string_view name, std::string& value, bool required, std::string_view help) {
   Item field = scalar_item(name, Item::Type::Text, help);
   field.required = required;
-  std::optional<Scalar> scalar = value;
+  std::optional<ScalarValue> scalar = value;
   const bool given = item(field, scalar);
   value = std::get<std::string>(*scalar);
   return given;
@@ -77,7 +79,7 @@ bool Fields::text(std::string_view name, std::string& value, bool required, std:
 bool Fields::seed(std::string_view name, std::uint64_t& value, std::string_view help) {
   Item field = scalar_item(name, Item::Type::Whole, help);
   field.is_seed = true;
-  std::optional<Scalar> scalar = value;
+  std::optional<ScalarValue> scalar = value;
   const bool given = item(field, scalar);
   value = std::get<std::uint64_t>(*scalar);
   return given;

@@ -12,9 +12,10 @@ class Outliner final : public Fields {
     add(name, help, Outline::Kind::Single).required = true;
     return false;
   }
-  bool mapping(std::string_view name, bool required, std::string_view help, const Describe& fields) override {
+  bool mapping(std::string_view name, Presence presence, std::string_view help,
+               const Describe& fields) override {
     Outline& field = add(name, help, Outline::Kind::Mapping);
-    field.required = required;
+    field.required = presence == Presence::Required;
     Outliner child(field);
     fields(child);
     return false;
@@ -30,8 +31,10 @@ class Outliner final : public Fields {
       alternative.help = branch.help;
       alternative.reason = branch.later;
       Outliner child(alternative);
-      if (!branch.later.empty()) alternative.kind = Outline::Kind::Later;
-      else if (branch.fields) branch.fields(child);
+      if (!branch.later.empty())
+        alternative.kind = Outline::Kind::Later;
+      else if (branch.fields)
+        branch.fields(child);
     }
   }
   void later(std::string_view name, std::string_view neutral, std::string_view reason) override {
@@ -39,11 +42,12 @@ class Outliner final : public Fields {
     field.neutral = neutral;
     field.reason = reason;
   }
+  bool is_clean() const override { return false; }
   void refuse(std::string_view, std::string, std::string) override {}
 
  protected:
-  bool item(const Item& item, std::optional<Scalar>& value) override {
-    Outline& field = add(item.name, item.help, Outline::Kind::Scalar);
+  bool item(const Item& item, std::optional<ScalarValue>& value) override {
+    Outline& field = add(item.name, item.help, Outline::Kind::Leaf);
     field.item = item;
     field.required = item.required;
     field.by_default = value;

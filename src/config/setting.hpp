@@ -13,16 +13,17 @@
 namespace servecast::config {
 
 struct Setting {
-  std::string path;                 // dotted: "engine.workers.aggregated.scheduler.max_sequences"
-  std::optional<std::string> yaml;  // the value as canonical YAML; nothing when it is not set
+  std::string path = {};  // dotted: "engine.workers.aggregated.scheduler.max_sequences"
+  std::optional<std::string> yaml = {};  // the value as canonical YAML; nothing when it is not set
   Origin origin = Origin::Default;
-  Place place;                      // of a value that the file or --set gave
-  std::string_view help;            // one sentence
+  Place place = {};            // of a value that the file or --set gave
+  std::string_view help = {};  // one sentence
 };
 
 using Settings = std::vector<Setting>;
 
-// Text as a YAML scalar: plain when every YAML reader takes it for the same text, else in double quotes.
+// Text as a YAML scalar: plain when every YAML reader takes it for the same text, else in double
+// quotes.
 std::string yaml_text(std::string_view text);
 
 // The settings as one YAML document. Reading it gives the same settings again.

@@ -12,14 +12,16 @@
 namespace servecast::config {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 bool is_plain_scalar(const Value& value) {
   return value.kind == Value::Kind::Scalar && !value.quoted;
 }
 
-// Digits, at most one point and an exponent, with a digit on at least one side of the point and no zero in
-// front of another digit.
+// Digits, at most one point and an exponent, with a digit on at least one side of the point and no
+// zero in front of another digit.
 bool is_decimal(std::string_view text) {
   std::size_t i = !text.empty() && text[0] == '-' ? 1 : 0;
   const std::size_t first = i;
@@ -42,24 +44,25 @@ bool is_decimal(std::string_view text) {
   return i == text.size();
 }
 
-// Would another YAML reader take this plain text for a number, a boolean or null? Such a text must be quoted
-// where text is meant.
+// Would another YAML reader take this plain text for a number, a boolean or null? Such a text must
+// be quoted where text is meant.
 bool is_ambiguous(std::string_view text) {
   static constexpr std::array<std::string_view, 31> kWords{
-      "",     "~",    "null", "Null", "NULL",  "true",  "True",  "TRUE",  "false",  "False", "FALSE",
-      "yes",  "Yes",  "YES",  "no",   "No",    "NO",    "on",    "On",    "ON",     "off",   "Off",
-      "OFF",  ".nan", ".NaN", ".NAN", ".inf",  "-.inf", "+.inf", ".Inf",  ".INF"};
+      "",    "~",    "null", "Null", "NULL", "true",  "True",  "TRUE", "false", "False", "FALSE",
+      "yes", "Yes",  "YES",  "no",   "No",   "NO",    "on",    "On",   "ON",    "off",   "Off",
+      "OFF", ".nan", ".NaN", ".NAN", ".inf", "-.inf", "+.inf", ".Inf", ".INF"};
   if (std::find(kWords.begin(), kWords.end(), text) != kWords.end()) return true;
   const bool signed_text = text[0] == '-' || text[0] == '+';
   const std::string_view body = signed_text ? text.substr(1) : text;
   if (is_decimal(body)) return true;
   if (body.size() > 2 && body[0] == '0' && (body[1] == 'x' || body[1] == 'o')) return true;
-  return !body.empty() && std::all_of(body.begin(), body.end(), [](char c) { return is_digit(c) || c == '_'; });
+  return !body.empty() &&
+         std::all_of(body.begin(), body.end(), [](char c) { return is_digit(c) || c == '_'; });
 }
 
 }  // namespace
 
-std::optional<WholeNumber> whole_number(const Value& value) {
+std::optional<WholeNumber> as_whole(const Value& value) {
   if (!is_plain_scalar(value)) return std::nullopt;
   std::string_view digits = value.text;
   WholeNumber number;
@@ -74,7 +77,7 @@ std::optional<WholeNumber> whole_number(const Value& value) {
   return number;
 }
 
-std::optional<double> real_number(const Value& value) {
+std::optional<double> as_real(const Value& value) {
   if (!is_plain_scalar(value) || !is_decimal(value.text)) return std::nullopt;
   double number = 0;
   const char* const last = value.text.data() + value.text.size();
@@ -83,14 +86,14 @@ std::optional<double> real_number(const Value& value) {
   return number;
 }
 
-std::optional<bool> boolean(const Value& value) {
+std::optional<bool> as_boolean(const Value& value) {
   if (!is_plain_scalar(value)) return std::nullopt;
   if (value.text == "true" || value.text == "True" || value.text == "TRUE") return true;
   if (value.text == "false" || value.text == "False" || value.text == "FALSE") return false;
   return std::nullopt;
 }
 
-std::optional<std::string> text(const Value& value) {
+std::optional<std::string> as_text(const Value& value) {
   if (value.kind != Value::Kind::Scalar) return std::nullopt;
   if (!value.quoted && is_ambiguous(value.text)) return std::nullopt;
   return value.text;
@@ -115,8 +118,8 @@ std::string described(const Value& value) {
     shown = shown.substr(0, cut) + "...";
   }
   if (value.quoted) return fmt::format("the quoted text \"{}\"", shown);
-  if (boolean(value)) return shown;
-  if (real_number(value)) return fmt::format("the number {}", shown);
+  if (as_boolean(value)) return shown;
+  if (as_real(value)) return fmt::format("the number {}", shown);
   return fmt::format("\"{}\"", shown);
 }
 

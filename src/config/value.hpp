@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration document as a tree: scalars keep the text the user wrote, so that only strict.hpp decides
-// what a number is.
+// A configuration document as a tree: scalars keep the text the user wrote, so that only strict.hpp
+// decides what a number is.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,19 @@ struct Value {
 
   Kind kind = Kind::Null;
   Origin origin = Origin::File;
-  std::string text;     // Scalar
-  bool quoted = false;  // Scalar in quotes: text, whatever it looks like
-  Place place;
-  std::vector<Value> items;    // Sequence
-  std::vector<Entry> entries;  // Mapping, in document order; keys are distinct
+  std::string text = {};  // Scalar
+  bool quoted = false;    // Scalar in quotes: text, whatever it looks like
+  Place place = {};
+  std::vector<Value> items = {};    // Sequence
+  std::vector<Entry> entries = {};  // Mapping, in document order; keys are distinct
 
   const Entry* find(std::string_view key) const;
   Entry* find(std::string_view key);
 };
 
 struct Value::Entry {
-  std::string key;
-  Place place;
+  std::string key = {};
+  Place place = {};
   Value value;
 };
 

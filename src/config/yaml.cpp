@@ -40,7 +40,8 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1)
       refuse("config.documents", place(mark),
-             "a configuration is one document, but another one starts here", "remove the '---' line");
+             "a configuration is one document, but another one starts here",
+             "remove the '---' line");
   }
   void OnDocumentEnd() override {}
 
@@ -96,7 +97,7 @@ class TreeBuilder final : public YAML::EventHandler {
   struct Open {
     Value value;
     YAML::anchor_t anchor = 0;
-    std::optional<Key> key;           // read, its value comes next
+    std::optional<Key> key;  // read, its value comes next
     bool key_is_merge = false;
     std::map<std::string, int> lines;  // of the keys so far
     std::optional<Merge> merge;
@@ -136,7 +137,8 @@ class TreeBuilder final : public YAML::EventHandler {
       refuse("config.key", value.place, "a key must be a name, not a list or a mapping", "");
     ++nodes_;
     check_node_count(value.place);
-    open_.push_back({.value = std::move(value), .anchor = anchor, .key = {}, .lines = {}, .merge = {}});
+    open_.push_back(
+        {.value = std::move(value), .anchor = anchor, .key = {}, .lines = {}, .merge = {}});
   }
 
   void close() {
@@ -159,7 +161,8 @@ class TreeBuilder final : public YAML::EventHandler {
     if (anchor != 0) anchors_[anchor] = {value, count_nodes(value)};
   }
 
-  // Puts a complete value where the parser stands; `at` is the place of the alias for an aliased value.
+  // Puts a complete value where the parser stands; `at` is the place of the alias for an aliased
+  // value.
   void attach(Value value, const Place& at) {
     if (open_.empty()) {
       root_ = std::move(value);
@@ -181,8 +184,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   static void take_key(Open& parent, const Value& value, const Place& at) {
-    if (value.kind != Value::Kind::Scalar)
-      refuse("config.key", at, "a key must be a name", "");
+    if (value.kind != Value::Kind::Scalar) refuse("config.key", at, "a key must be a name", "");
     const auto [line, is_new] = parent.lines.emplace(value.text, at.line);
     if (!is_new)
       refuse("config.duplicate_key", at,
@@ -202,7 +204,8 @@ class TreeBuilder final : public YAML::EventHandler {
       return;
     }
     if (merged.value.kind != Value::Kind::Sequence)
-      refuse("config.merge", merged.place, "the merge key << takes a mapping or a list of mappings", "");
+      refuse("config.merge", merged.place, "the merge key << takes a mapping or a list of mappings",
+             "");
     for (const Value& item : merged.value.items) merge_one(mapping, item, merged.place);
   }
 
@@ -229,7 +232,12 @@ int line_of_bad_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte == '\n') ++line;
-    const std::size_t length = byte < 0x80 ? 1 : byte < 0xC2 ? 0 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : byte < 0xF5 ? 4 : 0;
+    const std::size_t length = byte < 0x80   ? 1
+                               : byte < 0xC2 ? 0
+                               : byte < 0xE0 ? 2
+                               : byte < 0xF0 ? 3
+                               : byte < 0xF5 ? 4
+                                             : 0;
     if (length == 0 || i + length > text.size()) return line;
     for (std::size_t k = 1; k < length; ++k) {
       if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return line;
@@ -244,16 +252,25 @@ int line_of_bad_utf8(std::string_view text) {
 }
 
 Problem too_large(const std::string& file) {
-  return {"config.too_large", fmt::format("the document is larger than {} MiB", kDocumentBytesMax >> 20),
-          {file, 0, 0}, ""};
+  return {"config.too_large",
+          fmt::format("the document is larger than {} MiB", kDocumentBytesMax >> 20),
+          {file, 0, 0},
+          ""};
 }
 
 }  // namespace
 
 Result<Value> read_yaml(std::string_view text, const std::string& file) {
   if (text.size() > kDocumentBytesMax) return fail(too_large(file));
+  if (text.find('\0') != std::string_view::npos)
+    return fail(
+        {"config.encoding", "the text holds a zero byte", {file, 0, 0}, "save the file as UTF-8"});
   if (const int line = line_of_bad_utf8(text); line > 0)
-    return fail({"config.encoding", "the text is not UTF-8", {file, line, 0}, "save the file as UTF-8"});
+    return fail(
+        {"config.encoding", "the text is not UTF-8", {file, line, 0}, "save the file as UTF-8"});
+  // The parser takes a quoted text that nobody closes for complete when a line end follows, so none
+  // does.
+  text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
@@ -264,8 +281,10 @@ Result<Value> read_yaml(std::string_view text, const std::string& file) {
   } catch (const Refused& refused) {
     return fail(refused.problem);
   } catch (const YAML::Exception& error) {
-    return fail({"config.syntax", "malformed YAML: " + error.msg,
-                 {file, error.mark.line + 1, error.mark.column + 1}, ""});
+    return fail({"config.syntax",
+                 "malformed YAML: " + error.msg,
+                 {file, error.mark.line + 1, error.mark.column + 1},
+                 ""});
   }
 }
 
@@ -281,8 +300,10 @@ Result<Value> read_yaml_file(const std::string& path) {
     }
   }
   if (stream.bad() || !stream.is_open() || (text.empty() && !stream.eof()))
-    return fail({"config.unreadable", fmt::format("cannot read the configuration: {}", std::strerror(errno)),
-                 {path, 0, 0}, ""});
+    return fail({"config.unreadable",
+                 fmt::format("cannot read the configuration: {}", std::strerror(errno)),
+                 {path, 0, 0},
+                 ""});
   Result<Value> root = read_yaml(text, path);
   if (!root) return root;
   if (root->kind == Value::Kind::Mapping) return root;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// YAML text to a Value tree, strictly: one document, distinct keys, bounded size, depth and alias expansion.
-// Anchors, aliases and merge keys are resolved here. JSON is read as well, being YAML.
+// YAML text to a Value tree, strictly: one document, distinct keys, bounded size, depth and alias
+// expansion. Anchors, aliases and merge keys are resolved here. JSON is read as well, being YAML.
 #pragma once
 
 #include <cstddef>
