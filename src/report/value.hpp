@@ -73,7 +73,7 @@ std::string to_json(const Value& value, Layout layout);
 // A JSON string literal: minimal escapes, UTF-8 as it is; bytes that are no UTF-8 become U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 
-// JSON pointer (RFC 6901) of the first number that is not finite, depth first; "" never names one.
+// JSON pointer (RFC 6901) of the first number that is not finite, depth first in key order.
 std::optional<std::string> find_non_finite(const Value& value);
 
 }  // namespace servecast::report
