@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A prediction's configuration: read strictly, every value with its origin.
 //
-//   Result<Config> config = config::read({.path = "run.yaml", .sets =
-//   {"traffic.load.concurrency=8"}}); if (!config) return report(config.error()); std::cout <<
-//   config::to_yaml(config->settings);   // predict accepts it and gives the same result
+//   Result<Config> config = config::read({.path = "run.yaml", .sets = {"engine.model=Qwen3-8B"}});
+//   if (!config) return report(config.error());
+//   print(config::to_yaml(config->settings));  // predict accepts it and gives the same result
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,13 @@
 #include "base/problem.hpp"
 #include "base/time.hpp"
 #include "config/setting.hpp"
+#include "perf/placement.hpp"
 #include "perf/timers.hpp"
 #include "router/spec.hpp"
 #include "scheduler/rank_config.hpp"
 #include "workload/spec.hpp"
 
 namespace servecast::config {
-
-struct Parallelism {
-  std::uint32_t replicas = 1;
-  std::uint32_t tensor = 1;
-  std::uint32_t pipeline = 1;
-  std::uint32_t moe_tensor = 1;
-  std::uint32_t moe_expert = 1;
-};
 
 // Where the number of KV blocks comes from.
 struct Capacity {
@@ -51,7 +44,8 @@ struct Engine {
   std::string model = {};  // as written; the catalog finds the card
   std::string hardware = {};
   std::optional<std::uint32_t> context_length = {};  // nothing: the model's limit
-  Parallelism parallelism = {};
+  std::uint32_t replicas = 1;
+  perf::Parallelism parallelism = {};  // of one worker
   scheduler::RankConfig rank = {};  // blocks and max_model_len are filled by deployment()
   std::optional<std::uint64_t> kv_bytes_per_token = {};  // nothing: from the model
   Capacity capacity = {};
@@ -71,7 +65,6 @@ struct Config {
   Engine engine = {};
   router::Spec router = {};
   Sla sla = {};
-  std::optional<std::uint64_t> traffic_seed = {};
   Settings settings = {};                  // every value, in the order of the description
   std::vector<std::string> warnings = {};  // one line each
 };

@@ -9,8 +9,9 @@ namespace {
 enum class Mode : std::uint8_t { Aggregated };
 enum class Backend : std::uint8_t { Vllm };
 
-void describe_parallelism(Fields& f, Parallelism& parallelism) {
-  f.whole("replicas", parallelism.replicas, {.min = 1, .max = 65536}, "Workers of this role.");
+void describe_parallelism(Fields& f, Engine& engine) {
+  perf::Parallelism& parallelism = engine.parallelism;
+  f.whole("replicas", engine.replicas, {.min = 1, .max = 65536}, "Workers of this role.");
   f.whole("tensor", parallelism.tensor, {.min = 1, .max = 1024},
           "Tensor parallel GPUs of a worker.");
   f.whole("pipeline", parallelism.pipeline, {.min = 1, .max = 1024},
@@ -22,9 +23,6 @@ void describe_parallelism(Fields& f, Parallelism& parallelism) {
           "Expert parallelism; 1 for dense models.");
   f.later("attention_data", "1", "attention data parallelism is not supported yet");
   f.later("context", "1", "context parallelism is not supported yet");
-  if (f.is_clean() && parallelism.moe_tensor > 1 && parallelism.moe_expert > 1)
-    f.refuse("moe_tensor",
-             "engine.backend vllm takes either moe_tensor or moe_expert above 1, not both");
 }
 
 void describe_scheduler(Fields& f, scheduler::RankConfig& rank) {
@@ -145,7 +143,7 @@ void describe_vllm(Fields& f, scheduler::RankConfig& rank) {
 
 void describe_worker(Fields& f, Engine& engine) {
   f.mapping("parallelism", Presence::Defaulted, "How many GPUs and how they work together.",
-            [&](Fields& b) { describe_parallelism(b, engine.parallelism); });
+            [&](Fields& b) { describe_parallelism(b, engine); });
   f.mapping("scheduler", Presence::Defaulted, "Limits of a forward pass.",
             [&](Fields& b) { describe_scheduler(b, engine.rank); });
   f.mapping("kv_cache", Presence::Defaulted, "The KV cache of a worker.",
