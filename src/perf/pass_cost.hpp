@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the passes of one placement cost: its operators, collectives and host cost, folded into
+// lines.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "perf/coefficients.hpp"
+#include "perf/cost_lines.hpp"
+#include "perf/placement.hpp"
+
+namespace servecast::perf {
+
+struct PassCost {
+  HostCost host;
+  std::vector<Line> tokens;  // operators on every token of the pass
+  Line head;                 // output head, on one token per request
+  std::optional<ExpertLine> experts;
+  std::vector<AttentionLine> attention;
+
+  // Everything but attention, of a pass of `tokens_new` tokens in `sequences` requests. Weights are
+  // read once.
+  double batch_ms(std::uint64_t tokens_new, std::uint64_t sequences) const;
+  double decode_attention_ms(std::uint32_t requests, std::uint64_t context) const;
+  // As AttentionLine::prefill, for all layers.
+  double prefill_attention_ms(std::uint64_t fresh, std::uint64_t context,
+                              std::uint64_t pairs) const;
+};
+
+// requires: check(placement) is empty.
+PassCost pass_cost_of(const Placement& placement);
+
+}  // namespace servecast::perf
