@@ -10,6 +10,11 @@ set -eu
 
 failed_runs=$1
 shift
+for report in "$@"; do
+  shift
+  if [ -f "$report" ]; then set -- "$@" "$report"; else failed_runs=$((failed_runs + 1)); fi
+done
+[ $# -gt 0 ] || set -- /dev/null
 
 exec awk -v failed_runs="$failed_runs" '
   function attribute(line, name,   text) {
