@@ -19,8 +19,6 @@ bool carries_licence_line(std::string_view path) {
   return path != "LICENSE";
 }
 
-}
-
 std::size_t columns_of(const std::string& line) {
   std::size_t columns = 0;
   for (const char c : line)
