@@ -23,6 +23,7 @@ for program in debootstrap chroot git; do
   command -v "$program" >/dev/null 2>&1 ||
     { echo "skipped: $program is not installed (tools/setup.sh on-demand)"; exit 77; }
 done
+# shellcheck disable=SC2016  # the $(...) are fields for apt-get
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' |
   awk -v suite=$suite '$2 == suite { print $1; exit }')
 [ -n "$mirror" ] || { echo "skipped: apt has no source for $suite here"; exit 77; }
@@ -50,6 +51,7 @@ rm -f "$root.log"
 
 # How this machine reaches its mirror: sources, proxy settings, name servers, certificates.
 rm -f "$root/etc/apt/sources.list"
+# shellcheck disable=SC2016
 apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
   awk -v suite=$suite '$3 ~ "^" suite { print }' | sort -u >"$root/etc/apt/sources.list"
 apt-config dump | grep -E '^Acquire::(http|https|ftp)::' >"$root/etc/apt/apt.conf.d/90machine" || true
