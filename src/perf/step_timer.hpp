@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long one forward pass of one rank takes. The shape holds exact sums over the batch, so that timing
-// costs the same for any batch size (architecture.md 5).
+// How long one forward pass of one rank takes. The shape holds exact sums over the batch, so that
+// timing costs the same for any batch size (architecture.md 5).
 //
 //   StepTime t = timer.time({.decode_requests = 9, .decode_context = 9, .capacity_tokens = 64});
 #pragma once
@@ -49,7 +49,8 @@ class StepTimer {
   virtual void decode_run(std::uint32_t requests, std::uint64_t context,
                           std::uint64_t capacity_tokens, std::span<Duration> out) const = 0;
   virtual Provenance provenance() const = 0;
-  // Passes that a run should ask for at most: 256 for cheap timers, 64 for the rest (seam-notes.md 4.4).
+  // Passes that a run should ask for at most: 256 for cheap timers, 64 for the rest
+  // (seam-notes.md 4.4).
   virtual std::uint32_t run_passes_max() const = 0;
 };
 

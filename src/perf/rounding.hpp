@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Milliseconds of a timing formula to whole nanoseconds, inline because it stands in the loop over
+// passes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/time.hpp"
+
+namespace servecast::perf {
+
+// Longest duration of one part of a pass: 2^61 ns, 73 years. Formulas that pass it stay there, so
+// that the sum of two parts is representable and below kNever.
+inline constexpr double kPartMaxNs = 2305843009213693952.0;
+
+// Nearest integer, half upwards; equal to std::round without a call into the math library.
+// requires: 0 <= x <= kPartMaxNs. Exact: x minus its integer part has no rounding error in binary.
+inline std::int64_t round_nonnegative(double x) {
+  const auto whole = static_cast<std::int64_t>(x);
+  return whole + static_cast<std::int64_t>(x - static_cast<double>(whole) >= 0.5);
+}
+
+// engine-vllm.md 5.7: the raw duration becomes whole nanoseconds, then is divided by the speed-up
+// ratio and becomes whole nanoseconds again. Ratio 0 leaves it as it is. requires: ms and ratio are
+// finite and not negative.
+inline Duration quantised(double ms, double ratio) {
+  const std::int64_t raw = round_nonnegative(std::min(ms * 1e6, kPartMaxNs));
+  if (ratio == 0.0 || ratio == 1.0) return {raw};
+  return {round_nonnegative(std::min(static_cast<double>(raw) / ratio, kPartMaxNs))};
+}
+
+}  // namespace servecast::perf

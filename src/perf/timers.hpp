@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The timers that need no model and no hardware.
+//
+//   auto timer = perf::fixed_timer({.prefill_ms = 10.0, .decode_ms = 2.0});
+//   if (!timer) return report(timer.error());
+//   perf::StepTime t = (*timer)->time({.decode_requests = 1, .decode_context = 9});
+#pragma once
+
+#include <memory>
+
+#include "base/problem.hpp"
+#include "perf/step_timer.hpp"
+
+namespace servecast::perf {
+
+// Divisors of modelled durations (engine-vllm.md 2). 0 leaves a duration as it is.
+struct SpeedRatios {
+  double step = 1.0;    // `speedup_ratio`: divides prefill and decode
+  double decode = 1.0;  // `decode_speedup_ratio`: divides decode once more
+};
+
+// Milliseconds of every pass that prefills, and of every pass that decodes.
+struct FixedDurations {
+  double prefill_ms = 0.0;
+  double decode_ms = 0.0;
+};
+
+using Timer = std::shared_ptr<const StepTimer>;
+
+// Problems: a duration or a ratio that is negative or not finite, or a duration beyond the range of
+// simulated time once it is scaled (code "timing.invalid_duration" or "timing.invalid_ratio").
+Result<Timer> fixed_timer(const FixedDurations& durations, const SpeedRatios& ratios = {});
+
+// The built-in polynomial of engine-vllm.md 5.7. Problems: ratios as above.
+Result<Timer> polynomial_timer(const SpeedRatios& ratios = {});
+
+}  // namespace servecast::perf

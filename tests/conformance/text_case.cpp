@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/text_case.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "conformance/expectations.hpp"
+#include "perf/timers.hpp"
+
+namespace servecast::test {
+namespace {
+
+std::uint32_t small(const Value& value) {
+  const std::uint64_t count = value.count();
+  if (count > std::numeric_limits<std::uint32_t>::max()) value.refuse("too large");
+  return static_cast<std::uint32_t>(count);
+}
+
+std::shared_ptr<const perf::StepTimer> read_timer(const Value& engine) {
+  const Value* timing = engine.find("timing");
+  if (timing != nullptr && timing->scalar == "polynomial") return perf::polynomial_timer().value();
+  if (timing != nullptr) timing->refuse("timing is polynomial, or prefill_ms and decode_ms");
+  return perf::fixed_timer({.prefill_ms = engine.at("prefill_ms").number(),
+                            .decode_ms = engine.at("decode_ms").number()})
+      .value();
+}
+
+void read_engine(const Value& engine, replay::Deployment& out) {
+  engine.only({"blocks", "block_tokens", "max_sequences", "max_batched_tokens", "max_model_len",
+               "prefix_caching", "chunked_prefill", "preemption", "timing", "prefill_ms",
+               "decode_ms"});
+  scheduler::RankConfig& rank = out.rank;
+  rank.blocks = small(engine.at("blocks"));
+  rank.block_tokens = small(engine.at("block_tokens"));
+  if (const Value* v = engine.find("max_sequences")) rank.max_sequences = small(*v);
+  if (const Value* v = engine.find("max_batched_tokens")) rank.max_batched_tokens = small(*v);
+  if (const Value* v = engine.find("max_model_len")) rank.max_model_len = small(*v);
+  if (const Value* v = engine.find("prefix_caching")) rank.prefix_caching = v->flag();
+  if (const Value* v = engine.find("chunked_prefill")) rank.chunked_prefill = v->flag();
+  if (const Value* v = engine.find("preemption")) {
+    if (v->scalar != "lifo" && v->scalar != "fifo") v->refuse("preemption is lifo or fifo");
+    rank.preemption_mode =
+        v->scalar == "fifo" ? scheduler::PreemptionMode::Fifo : scheduler::PreemptionMode::Lifo;
+  }
+  out.timer = read_timer(engine);
+}
+
+void read_router(const Value& router, replay::Deployment& out) {
+  const std::map<std::string, router::Policy> policies = {
+      {"round_robin", router::Policy::RoundRobin},
+      {"least_loaded", router::Policy::LeastLoaded},
+      {"power_of_two", router::Policy::PowerOfTwo},
+      {"random", router::Policy::Random}};
+  const auto it = policies.find(router.scalar);
+  if (it == policies.end()) router.refuse("unknown router policy " + router.scalar);
+  out.router.policy = it->second;
+}
+
+CaseRequest read_request(const Value& value, std::size_t index,
+                         const std::vector<CaseRequest>& before, std::uint32_t trace_block) {
+  value.only({"at_ms", "after", "delay_ms", "prompt", "prompt_same_as", "same_tokens", "output",
+              "output_tokens"});
+  CaseRequest out;
+  if (const Value* v = value.find("at_ms")) out.at_ms = v->number();
+  if (const Value* v = value.find("after")) {
+    out.after = small(*v);
+    if (*out.after >= index) v->refuse("`after` names an earlier request");
+  }
+  if (const Value* v = value.find("delay_ms")) out.delay_ms = v->number();
+  if ((value.find("at_ms") != nullptr) == out.after.has_value()) {
+    value.refuse("a request has either at_ms or after");
+  }
+  if (const Value* v = value.find("prompt")) out.prompt = small(*v);
+  if (const Value* v = value.find("prompt_same_as")) {
+    out.same_as = small(*v);
+    if (out.same_as >= index) v->refuse("`prompt_same_as` names an earlier request");
+    const std::uint32_t length = before[out.same_as].prompt;
+    if (out.prompt == 0) out.prompt = length;
+    out.same_tokens = std::min(out.prompt, length);
+  }
+  if (const Value* v = value.find("same_tokens")) {
+    if (small(*v) > out.same_tokens) v->refuse("more than the prompts have in common");
+    out.same_tokens = small(*v);
+  }
+  if (out.same_tokens < out.prompt && out.same_tokens % trace_block != 0) {
+    value.refuse("prompts can part only where a trace block ends; set trace_block_tokens");
+  }
+  if (out.prompt == 0) value.refuse("a prompt has at least one token");
+  if (const Value* v = value.find("output_tokens")) {
+    for (const Value& token : v->list) out.output_tokens.push_back(small(token));
+    out.output = static_cast<std::uint32_t>(out.output_tokens.size());
+  } else {
+    out.output = small(value.at("output"));
+  }
+  return out;
+}
+
+// What came out, under the names that expectations use.
+class Facts {
+ public:
+  Facts(std::string subject, const Value& expected)
+      : subject_(std::move(subject)), expected_(expected) {}
+
+  void count(std::string_view key, std::uint64_t actual) {
+    if (const Value* want = take(key)) {
+      tell(*want, key, fmt::format("{}", actual), actual == want->count());
+    }
+  }
+  void word(std::string_view key, std::string_view actual) {
+    if (const Value* want = take(key))
+      tell(*want, key, std::string(actual), actual == want->scalar);
+  }
+  void moment(std::string_view key, Time actual) {
+    const Value* want = take(key);
+    if (want == nullptr) return;
+    const std::string text = moment_text(actual);
+    tell(*want, key, text, matches(*want, actual));
+  }
+  void moments(std::string_view key, const std::vector<Time>& actual) {
+    const Value* want = take(key);
+    if (want == nullptr) return;
+    bool good = want->kind == Value::Kind::List && want->list.size() == actual.size();
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      good = good && matches(want->list[i], actual[i]);
+      texts.push_back(moment_text(actual[i]));
+    }
+    tell(*want, key, fmt::format("[{}]", fmt::join(texts, ", ")), good);
+  }
+  // Rows of whole numbers or names; a row of one element may be written without brackets.
+  void rows(std::string_view key, const std::vector<std::vector<std::string>>& actual) {
+    const Value* want = take(key);
+    if (want == nullptr) return;
+    if (want->kind != Value::Kind::List) want->refuse("a list is wanted here");
+    std::vector<std::vector<std::string>> expected;
+    for (const Value& row : want->list) {
+      auto& out = expected.emplace_back();
+      if (row.kind == Value::Kind::Scalar) out.push_back(row.scalar);
+      for (const Value& item : row.list) out.push_back(item.scalar);
+    }
+    std::vector<std::string> texts;
+    for (const auto& row : actual) texts.push_back(fmt::format("[{}]", fmt::join(row, ", ")));
+    tell(*want, key, fmt::format("[{}]", fmt::join(texts, ", ")), actual == expected);
+  }
+  // Refuses keys that nothing above has read.
+  std::vector<std::string> finish() {
+    std::size_t unknown = 0;
+    for (const auto& [key, value] : expected_.map) {
+      if (taken_.contains(key)) continue;
+      broken_.push_back(
+          fmt::format("{}:{}: {} has no fact named {}", value.file, value.line, subject_, key));
+      ++unknown;
+    }
+    if (checked_ == 0 && unknown == 0) expected_.refuse("this expectation checks nothing");
+    return std::move(broken_);
+  }
+  void selector(std::string_view key) { taken_.emplace(key, 0); }
+
+ private:
+  static std::string moment_text(Time actual) {
+    return actual == kNever ? "never" : fmt::format("{}", to_ms(actual));
+  }
+  static bool matches(const Value& want, Time actual) {
+    if (want.scalar == "never" || actual == kNever) return want.scalar == moment_text(actual);
+    return std::abs(want.number() - to_ms(actual)) <= kToleranceMs;
+  }
+  const Value* take(std::string_view key) {
+    const Value* value = expected_.find(key);
+    if (value == nullptr) return nullptr;
+    taken_.emplace(key, 0);
+    ++checked_;
+    return value;
+  }
+  static std::string expected_text(const Value& want) {
+    if (want.kind == Value::Kind::Scalar) return want.scalar;
+    std::vector<std::string> texts;
+    for (const Value& item : want.list) texts.push_back(expected_text(item));
+    return fmt::format("[{}]", fmt::join(texts, ", "));
+  }
+  void tell(const Value& want, std::string_view key, const std::string& actual, bool good) {
+    if (good) return;
+    broken_.push_back(fmt::format("{}:{}: {}: {} is {}, expected {}", want.file, want.line,
+                                  subject_, key, actual, expected_text(want)));
+  }
+
+  std::string subject_;
+  const Value& expected_;
+  std::map<std::string, int, std::less<>> taken_;
+  std::size_t checked_ = 0;
+  std::vector<std::string> broken_;
+};
+
+using Rows = std::vector<std::vector<std::string>>;
+std::string number(std::uint64_t value) {
+  return fmt::format("{}", value);
+}
+
+void request_facts(Facts& facts, const RecordedRequest& request, const Recording& run) {
+  const replay::RequestRecord& r = request.record;
+  facts.word("status", to_string(r.status));
+  facts.word("reason", to_string(r.reason));
+  facts.count("worker", r.worker);
+  facts.moment("arrival_ms", r.arrival);
+  facts.moment("first_admit_ms", r.first_admit);
+  facts.moment("first_token_ms", r.first_token);
+  facts.moment("second_token_ms", r.second_token);
+  facts.moment("last_token_ms", r.last_token);
+  facts.moment("terminal_ms", r.terminal);
+  facts.count("input_tokens", r.input_tokens);
+  facts.count("output_tokens", r.output_tokens);
+  facts.count("tokens_reused", r.reused_tokens);
+  facts.count("tokens_reused_first", r.reused_tokens_first);
+  facts.count("admissions", r.admissions);
+  facts.count("preemptions", r.preemptions);
+  facts.count("blocks_needed", r.blocks_needed);
+  facts.count("blocks_available", r.blocks_available);
+  std::vector<Time> admitted;
+  for (const replay::Admission& admission : request.history) admitted.push_back(admission.at);
+  facts.moments("admitted_ms", admitted);
+  std::vector<Time> tokens;
+  for (const replay::PassRecord& pass : run.passes) {
+    for (const auto& output : pass.outputs) {
+      if (output.request == r.ordinal) tokens.insert(tokens.end(), output.tokens, pass.end);
+    }
+  }
+  facts.moments("tokens_ms", tokens);
+}
+
+void pass_facts(Facts& facts, const replay::PassRecord& p) {
+  facts.moment("start_ms", p.start);
+  facts.moment("end_ms", p.end);
+  facts.moment("prefill_ms", Time{} + p.prefill);
+  facts.moment("decode_ms", Time{} + p.decode);
+  facts.count("prefill_requests", p.prefill_requests);
+  facts.count("decode_requests", p.decode_requests);
+  facts.count("total_isl", p.total_isl);
+  facts.count("total_prefix", p.total_prefix);
+  facts.count("total_length", p.total_length);
+  Rows scheduled;
+  for (const auto& s : p.scheduled) {
+    scheduled.push_back({number(s.request), number(s.from), number(s.to)});
+  }
+  facts.rows("scheduled", scheduled);
+  Rows admitted;
+  for (const auto& a : p.admitted) admitted.push_back({number(a.request), number(a.reused_tokens)});
+  facts.rows("admitted", admitted);
+  Rows preempted;
+  for (const std::uint64_t request : p.preempted) preempted.push_back({number(request)});
+  facts.rows("preempted", preempted);
+  Rows rejected;
+  for (const std::uint64_t request : p.rejected) rejected.push_back({number(request)});
+  facts.rows("rejected", rejected);
+  Rows outputs;
+  for (const auto& o : p.outputs) {
+    outputs.push_back({number(o.request), number(o.tokens), o.completed ? "done" : "more"});
+  }
+  facts.rows("outputs", outputs);
+  facts.count("blocks_active", p.blocks_active);
+  facts.count("blocks_inactive", p.blocks_inactive);
+  facts.count("blocks_free", p.blocks_free);
+  facts.count("running", p.running);
+  facts.count("waiting", p.waiting);
+}
+
+// A block hash is named after the event that stored it first: e0b1 = second block of event 0.
+std::string block_name(const Recording& run, std::uint32_t worker, std::uint64_t hash) {
+  for (const replay::KvEventRecord& event : run.events) {
+    if (event.worker != worker || !event.stored) continue;
+    for (std::size_t i = 0; i < event.blocks.size(); ++i) {
+      if (event.blocks[i].hash == hash) return fmt::format("e{}b{}", event.event, i);
+    }
+  }
+  return "unknown";
+}
+
+void event_facts(Facts& facts, const replay::KvEventRecord& event, const Recording& run) {
+  facts.moment("at_ms", event.at);
+  facts.word("kind", event.stored ? "stored" : "removed");
+  facts.count("count", event.blocks.size());
+  facts.word("parent", event.has_parent ? block_name(run, event.worker, event.parent) : "none");
+  Rows blocks;
+  for (const auto& block : event.blocks) {
+    blocks.push_back({block_name(run, event.worker, block.hash)});
+  }
+  facts.rows("blocks", blocks);
+  Rows hashes;
+  for (const auto& block : event.blocks) {
+    hashes.push_back({number(block.hash), number(block.tokens_hash)});
+  }
+  facts.rows("hashes", hashes);
+}
+
+void total_facts(Facts& facts, const Recording& run) {
+  const replay::RunTotals& t = run.totals;
+  facts.count("requests", t.requests);
+  facts.count("records", run.requests.size());
+  facts.count("incomplete_at_cap", t.incomplete_at_cap);
+  facts.count("passes", t.passes);
+  facts.count("preemptions", t.preemptions);
+  facts.count("evictions", t.evictions);
+  facts.count("prefix_queried_tokens", t.prefix_queried_tokens);
+  facts.count("prefix_hit_tokens", t.prefix_hit_tokens);
+  facts.moment("first_arrival_ms", t.first_arrival);
+  facts.moment("end_ms", t.end);
+  facts.count("kv_events", run.events.size());
+  Rows gaps;
+  for (const auto& [gap, times] : t.gaps.gaps_ns) {
+    gaps.push_back({fmt::format("{}", ms_from_ns(gap)), number(times)});
+  }
+  facts.rows("gaps_ms", gaps);
+}
+
+std::vector<std::string> broken_expectation(const Value& expected, const Recording& run) {
+  const Value* worker_value = expected.find("worker");
+  const Value* selector = nullptr;
+  if ((selector = expected.find("request")) != nullptr) {
+    Facts facts(fmt::format("request {}", selector->scalar), expected);
+    facts.selector("request");
+    for (const RecordedRequest& request : run.requests) {
+      if (request.record.row != selector->count()) continue;
+      request_facts(facts, request, run);
+      return facts.finish();
+    }
+    facts.word("status", "without a record");
+    return facts.finish();
+  }
+  const std::uint64_t worker = worker_value == nullptr ? 0 : worker_value->count();
+  if ((selector = expected.find("pass")) != nullptr) {
+    Facts facts(fmt::format("worker {} pass {}", worker, selector->scalar), expected);
+    facts.selector("pass");
+    facts.selector("worker");
+    for (const replay::PassRecord& pass : run.passes) {
+      if (pass.worker != worker || pass.pass != selector->count()) continue;
+      pass_facts(facts, pass);
+      return facts.finish();
+    }
+    return {fmt::format("{}:{}: there is no such pass", expected.file, expected.line)};
+  }
+  if ((selector = expected.find("event")) != nullptr) {
+    Facts facts(fmt::format("worker {} KV event {}", worker, selector->scalar), expected);
+    facts.selector("event");
+    facts.selector("worker");
+    for (const replay::KvEventRecord& event : run.events) {
+      if (event.worker != worker || event.event != selector->count()) continue;
+      event_facts(facts, event, run);
+      return facts.finish();
+    }
+    return {fmt::format("{}:{}: there is no such KV event", expected.file, expected.line)};
+  }
+  if ((selector = expected.find("pool")) != nullptr) {
+    Facts facts(fmt::format("pool of worker {}", selector->scalar), expected);
+    facts.selector("pool");
+    if (selector->count() >= run.totals.pools.size()) selector->refuse("no such worker");
+    const replay::PoolState& pool = run.totals.pools[selector->count()];
+    facts.count("active", pool.active);
+    facts.count("inactive", pool.inactive);
+    facts.count("free", pool.free);
+    return facts.finish();
+  }
+  if ((selector = expected.find("totals")) != nullptr) {
+    expected.only({"totals"});
+    Facts facts("totals", *selector);
+    total_facts(facts, run);
+    return facts.finish();
+  }
+  expected.refuse("an expectation names a request, pass, event, pool or totals");
+}
+
+}  // namespace
+
+TextCase read_text_case(const Value& document) {
+  document.only({"name", "engine", "workers", "router", "trace_block_tokens", "concurrency",
+                 "cap_ms", "requests", "expect", "why"});
+  TextCase out;
+  out.name = document.at("name").scalar;
+  if (out.name.empty()) document.refuse("a case has a name");
+  if (document.at("why").scalar.empty()) document.refuse("a case says why");
+  read_engine(document.at("engine"), out.deployment);
+  if (const Value* v = document.find("workers")) out.deployment.workers = small(*v);
+  if (const Value* v = document.find("router")) read_router(*v, out.deployment);
+  out.trace_block_tokens = out.deployment.rank.block_tokens;
+  out.respell = true;
+  if (const Value* v = document.find("trace_block_tokens")) {
+    out.trace_block_tokens = small(*v);
+    out.respell = false;
+  }
+  if (const Value* v = document.find("concurrency")) out.concurrency = small(*v);
+  if (const Value* v = document.find("cap_ms")) {
+    out.cap = Time{ns_from_ms(v->number()).value()};
+  }
+  const Value& requests = document.at("requests");
+  for (const Value& request : requests.list) {
+    out.requests.push_back(
+        read_request(request, out.requests.size(), out.requests, out.trace_block_tokens));
+    if (!out.requests.back().output_tokens.empty()) out.respell = false;
+  }
+  if (out.requests.empty()) requests.refuse("a case has requests");
+  out.expect = document.at("expect").list;
+  if (out.expect.empty()) document.at("expect").refuse("a case expects something");
+  return out;
+}
+
+std::string mooncake_text(const TextCase& text_case, std::uint32_t block_tokens) {
+  std::string out;
+  std::vector<std::vector<std::uint64_t>> ids;
+  std::vector<std::size_t> session(text_case.requests.size());
+  for (std::size_t r = 0; r < text_case.requests.size(); ++r) {
+    const CaseRequest& request = text_case.requests[r];
+    const std::uint32_t blocks = (request.prompt + block_tokens - 1) / block_tokens;
+    const std::uint32_t same = (request.same_tokens + block_tokens - 1) / block_tokens;
+    std::vector<std::uint64_t>& own = ids.emplace_back();
+    for (std::uint32_t b = 0; b < blocks; ++b) {
+      own.push_back(b < same ? ids[request.same_as][b] : r * 1'000'000 + b);
+    }
+    session[r] = request.after ? session[*request.after] : r;
+    out += fmt::format(R"({{"session_id": "s{}", "input_length": {}, "output_length": {}, )",
+                       session[r], request.prompt, request.output);
+    if (request.after) {
+      out += fmt::format(R"("delay": {}, )", request.delay_ms);
+    } else {
+      out += fmt::format(R"("timestamp": {}, )", request.at_ms);
+    }
+    if (!request.output_tokens.empty()) {
+      out += fmt::format(R"("output_token_ids": [{}], )", fmt::join(request.output_tokens, ", "));
+    }
+    out += fmt::format("\"hash_ids\": [{}]}}\n", fmt::join(own, ", "));
+  }
+  return out;
+}
+
+std::vector<std::string> broken_expectations(const TextCase& text_case, const Recording& run) {
+  std::vector<std::string> out;
+  for (const Problem& problem : run.problems) out.push_back("the run failed: " + to_text(problem));
+  if (!run.problems.empty()) return out;
+  for (const Value& expected : text_case.expect) {
+    for (std::string& line : broken_expectation(expected, run)) out.push_back(std::move(line));
+  }
+  return out;
+}
+
+}  // namespace servecast::test

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/audit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/hash.hpp"
+
+namespace servecast::test {
+namespace {
+
+constexpr std::size_t kViolationsMax = 20;
+
+class Violations {
+ public:
+  template <class... Args>
+  void expect(bool holds, fmt::format_string<Args...> law, Args&&... args) {
+    if (holds || lines_.size() >= kViolationsMax) return;
+    lines_.push_back(fmt::format(law, std::forward<Args>(args)...));
+  }
+  std::vector<std::string> take() { return std::move(lines_); }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+bool happened(Time time) {
+  return time != kNever;
+}
+
+void audit_record(const replay::Deployment& deployment, const replay::RequestRecord& r,
+                  Violations& v) {
+  using replay::Reason;
+  using replay::Status;
+  const std::uint64_t id = r.ordinal;
+  Time before = r.arrival;
+  for (const Time moment : {r.first_admit, r.first_token, r.second_token, r.last_token}) {
+    if (!happened(moment)) continue;
+    // The only token of a one-token answer is also its last; second_token is then absent.
+    v.expect(before <= moment, "request {}: moments are out of order", id);
+    before = moment;
+  }
+  v.expect(before <= r.terminal, "request {}: ends before its last moment", id);
+  v.expect(happened(r.first_token) == (r.output_tokens > 0), "request {}: first token time", id);
+  v.expect(happened(r.last_token) == (r.output_tokens > 0), "request {}: last token time", id);
+  v.expect(happened(r.second_token) == (r.output_tokens > 1), "request {}: second token time", id);
+  v.expect(r.worker < deployment.workers, "request {}: worker {} does not exist", id, r.worker);
+  v.expect(r.reused_tokens <= r.input_tokens, "request {}: reuse exceeds the input", id);
+  v.expect(r.reused_tokens_first <= r.reused_tokens, "request {}: first reuse exceeds all", id);
+  v.expect(deployment.rank.prefix_caching || r.reused_tokens == 0,
+           "request {}: reuse without prefix caching", id);
+  v.expect(happened(r.first_admit) == (r.admissions > 0), "request {}: admission time", id);
+  if (r.status == Status::Completed) {
+    v.expect(r.admissions == r.preemptions + 1, "request {}: {} admissions, {} preemptions", id,
+             r.admissions, r.preemptions);
+    std::uint32_t want = r.requested_output_tokens;
+    if (const auto limit = deployment.rank.max_model_len) {
+      v.expect(r.input_tokens < *limit, "request {}: prompt passes max_model_len", id);
+      want = std::min(want, *limit - std::min(*limit, r.input_tokens));
+    }
+    v.expect(r.output_tokens == want, "request {}: {} output tokens instead of {}", id,
+             r.output_tokens, want);
+    v.expect(r.reason == Reason::None, "request {}: completed with a reason", id);
+  }
+  if (r.status == Status::Rejected) {
+    v.expect(r.output_tokens == 0 && r.admissions == 0 && r.reused_tokens == 0,
+             "request {}: rejected after it was admitted", id);
+    v.expect(r.reason != Reason::None, "request {}: rejected without a reason", id);
+    if (r.reason == Reason::PoolTooSmall) {
+      const std::uint32_t block = deployment.rank.block_tokens;
+      v.expect(r.blocks_needed == (r.input_tokens + block - 1) / block,
+               "request {}: needs {} blocks", id, r.blocks_needed);
+      v.expect(r.blocks_available == deployment.rank.blocks, "request {}: {} blocks available", id,
+               r.blocks_available);
+      v.expect(r.blocks_needed > r.blocks_available, "request {}: the pool is large enough", id);
+    }
+    if (r.reason == Reason::ModelLength) {
+      v.expect(deployment.rank.max_model_len && r.input_tokens >= *deployment.rank.max_model_len,
+               "request {}: fits max_model_len", id);
+    }
+  }
+  if (r.status == Status::Failed) {
+    v.expect(r.reason == Reason::KvCapacity, "request {}: failed without kv_capacity", id);
+    v.expect(r.blocks_needed > r.blocks_available, "request {}: failed although it fits", id);
+  }
+}
+
+void audit_totals(const replay::Deployment& deployment, const Recording& recording, bool capped,
+                  Violations& v) {
+  const replay::RunTotals& t = recording.totals;
+  v.expect(t.requests == recording.requests.size() + t.incomplete_at_cap,
+           "{} requests arrived, {} ended, {} are incomplete", t.requests,
+           recording.requests.size(), t.incomplete_at_cap);
+  v.expect(capped || t.incomplete_at_cap == 0, "requests are incomplete without a cap");
+  v.expect(t.workers == deployment.workers && t.pools.size() == deployment.workers,
+           "totals name {} workers and {} pools", t.workers, t.pools.size());
+  for (std::size_t w = 0; w < t.pools.size(); ++w) {
+    const replay::PoolState& pool = t.pools[w];
+    v.expect(pool.active + pool.inactive + pool.free == deployment.rank.blocks,
+             "worker {}: the blocks of the pool do not add up", w);
+    v.expect(pool.active == 0 || t.incomplete_at_cap > 0, "worker {}: {} blocks leaked", w,
+             pool.active);
+    v.expect(deployment.rank.prefix_caching || pool.inactive == 0,
+             "worker {}: cached blocks without prefix caching", w);
+  }
+  v.expect(t.prefix_hit_tokens <= t.prefix_queried_tokens, "more prefix hits than queries");
+  std::uint64_t gaps = 0;
+  std::int64_t previous = -1;
+  for (const auto& [gap, count] : t.gaps.gaps_ns) {
+    v.expect(gap > previous && count > 0, "the gap table is not ascending or holds an empty row");
+    previous = gap;
+    gaps += count;
+  }
+  v.expect(gaps == t.gaps.count, "the gap table holds {} gaps, its count says {}", gaps,
+           t.gaps.count);
+  for (std::size_t i = 1; i < recording.requests.size(); ++i) {
+    v.expect(recording.requests[i - 1].record.ordinal < recording.requests[i].record.ordinal,
+             "request {} ended twice", recording.requests[i].record.ordinal);
+  }
+}
+
+// What the passes say of one request.
+struct Life {
+  const replay::RequestRecord* record = nullptr;  // none: it did not end
+  std::vector<Time> tokens;
+  std::uint32_t computed = 0;
+  bool running = false;
+  Time first_admit = kNever, last_admit;
+  std::uint32_t admissions = 0, preemptions = 0, reused = 0, reused_first = 0;
+};
+
+class PassAudit {
+ public:
+  PassAudit(const replay::Deployment& deployment, const Recording& recording, Violations& v)
+      : deployment_(deployment), recording_(recording), v_(v) {
+    for (const RecordedRequest& request : recording.requests) {
+      lives_[request.record.ordinal].record = &request.record;
+    }
+  }
+
+  void run(bool capped) {
+    const replay::PassRecord* previous = nullptr;
+    for (const replay::PassRecord& pass : recording_.passes) {
+      follows(previous != nullptr && previous->worker == pass.worker ? previous : nullptr, pass);
+      one(pass);
+      previous = &pass;
+    }
+    if (!capped) whole_run();
+    compare_gaps(capped);
+  }
+
+ private:
+  void follows(const replay::PassRecord* previous, const replay::PassRecord& pass) {
+    v_.expect(pass.pass == (previous == nullptr ? 0 : previous->pass + 1),
+              "worker {} pass {}: passes are not consecutive", pass.worker, pass.pass);
+    v_.expect(previous == nullptr || previous->end <= pass.start,
+              "worker {} pass {}: starts before the pass above ended", pass.worker, pass.pass);
+  }
+
+  void one(const replay::PassRecord& pass) {
+    const scheduler::RankConfig& rank = deployment_.rank;
+    const std::string where = fmt::format("worker {} pass {}", pass.worker, pass.pass);
+    v_.expect(pass.start + pass.prefill + pass.decode == pass.end,
+              "{}: its parts do not add up to its duration", where);
+    v_.expect(pass.blocks_active + pass.blocks_inactive + pass.blocks_free == rank.blocks,
+              "{}: the blocks of the pool do not add up", where);
+    v_.expect(pass.running <= rank.max_sequences, "{}: {} requests run", where, pass.running);
+
+    for (const auto& admitted : pass.admitted) {
+      Life& life = lives_[admitted.request];
+      v_.expect(!life.running, "{}: request {} is admitted while it runs", where, admitted.request);
+      life.running = true;
+      life.computed = admitted.reused_tokens;
+      life.admissions += 1;
+      if (!happened(life.first_admit)) {
+        life.first_admit = pass.start;
+        life.reused_first = admitted.reused_tokens;
+      }
+      life.reused = std::max(life.reused, admitted.reused_tokens);
+    }
+    // Preemption releases what the request computed before; it cannot run again in the same pass.
+    for (const std::uint64_t request : pass.preempted) {
+      Life& life = lives_[request];
+      v_.expect(life.running, "{}: request {} is preempted while it waits", where, request);
+      life.running = false;
+      life.preemptions += 1;
+    }
+
+    perf::StepShape shape;
+    shape.capacity_tokens = std::uint64_t{rank.blocks} * rank.block_tokens;
+    std::uint64_t budget_used = 0;
+    std::map<std::uint64_t, std::uint32_t> prompt_tokens;
+    for (const auto& item : pass.scheduled) {
+      Life& life = lives_[item.request];
+      v_.expect(life.running, "{}: request {} is scheduled while it waits", where, item.request);
+      v_.expect(item.from == life.computed, "{}: request {} computes from {}, had computed {}",
+                where, item.request, item.from, life.computed);
+      v_.expect(item.to >= item.from, "{}: request {} computes backwards", where, item.request);
+      life.computed = item.to;
+      budget_used += item.to - item.from;
+      if (life.record == nullptr) continue;
+      const std::uint32_t input = life.record->input_tokens;
+      v_.expect(item.to <= input + life.tokens.size(), "{}: request {} computes unknown tokens",
+                where, item.request);
+      const std::uint32_t from = std::min(item.from, input);
+      const std::uint32_t to = std::min(item.to, input);
+      if (to == from) continue;
+      prompt_tokens[item.request] = to - from;
+      shape.prefill_requests += 1;
+      shape.prefill_isl += to;
+      shape.prefill_prefix += from;
+      shape.prefill_attention += std::uint64_t{to - from} * (2 * std::uint64_t{from} + to - from);
+    }
+    v_.expect(budget_used <= rank.max_batched_tokens, "{}: {} tokens pass the budget", where,
+              budget_used);
+
+    // A request without a record (cut off by the cap) leaves its prompt length unknown.
+    bool all_known = true;
+    for (const auto& item : pass.scheduled) all_known &= lives_[item.request].record != nullptr;
+    for (const auto& output : pass.outputs) {
+      Life& life = lives_[output.request];
+      all_known &= life.record != nullptr;
+      if (output.tokens > 0 && life.record != nullptr) {
+        const std::uint64_t known = life.record->input_tokens + life.tokens.size();
+        v_.expect(life.computed == known, "{}: request {} emits with {} of {} tokens computed",
+                  where, output.request, life.computed, known);
+        const bool from_prefill = life.tokens.empty() && prompt_tokens.contains(output.request);
+        if (!from_prefill) {
+          shape.decode_requests += 1;
+          shape.decode_context += known;
+        }
+      }
+      for (std::uint32_t i = 0; i < output.tokens; ++i) life.tokens.push_back(pass.end);
+      if (output.completed) {
+        life.running = false;
+        v_.expect(life.record == nullptr || life.record->terminal == pass.end,
+                  "{}: request {} does not end with the pass", where, output.request);
+      }
+    }
+    if (all_known) compare_shape(where, pass, shape);
+  }
+
+  void compare_shape(const std::string& where, const replay::PassRecord& pass,
+                     const perf::StepShape& shape) {
+    v_.expect(pass.prefill_requests == shape.prefill_requests,
+              "{}: {} prefill requests, recount {}", where, pass.prefill_requests,
+              shape.prefill_requests);
+    v_.expect(pass.total_isl == shape.prefill_isl, "{}: total_isl {}, recount {}", where,
+              pass.total_isl, shape.prefill_isl);
+    v_.expect(pass.total_prefix == shape.prefill_prefix, "{}: total_prefix {}, recount {}", where,
+              pass.total_prefix, shape.prefill_prefix);
+    v_.expect(pass.decode_requests == shape.decode_requests, "{}: {} decode requests, recount {}",
+              where, pass.decode_requests, shape.decode_requests);
+    v_.expect(pass.total_length == shape.decode_context, "{}: total_length {}, recount {}", where,
+              pass.total_length, shape.decode_context);
+    const perf::StepTime time = deployment_.timer->time(shape);
+    v_.expect(pass.prefill == time.prefill && pass.decode == time.decode,
+              "{}: lasts {} + {} ns, the timer says {} + {} ns", where, pass.prefill.ns,
+              pass.decode.ns, time.prefill.ns, time.decode.ns);
+  }
+
+  // Holds only when every pass that began was also recorded.
+  void whole_run() {
+    std::uint64_t preemptions = 0;
+    for (const auto& [id, life] : lives_) {
+      preemptions += life.preemptions;
+      if (life.record == nullptr) {
+        v_.expect(false, "request {} ran but has no record", id);
+        continue;
+      }
+      const replay::RequestRecord& r = *life.record;
+      v_.expect(life.tokens.size() == r.output_tokens,
+                "request {}: {} tokens in passes, {} in its record", id, life.tokens.size(),
+                r.output_tokens);
+      v_.expect(life.first_admit == r.first_admit, "request {}: first admission differs", id);
+      v_.expect(life.admissions == r.admissions,
+                "request {}: {} admissions in passes, {} in its record", id, life.admissions,
+                r.admissions);
+      v_.expect(life.preemptions == r.preemptions,
+                "request {}: {} preemptions in passes, {} in its record", id, life.preemptions,
+                r.preemptions);
+      v_.expect(std::min(life.reused, r.input_tokens) == r.reused_tokens,
+                "request {}: reuse {} in passes, {} in its record", id, life.reused,
+                r.reused_tokens);
+      v_.expect(std::min(life.reused_first, r.input_tokens) == r.reused_tokens_first,
+                "request {}: first reuse {} in passes, {} in its record", id, life.reused_first,
+                r.reused_tokens_first);
+      if (life.tokens.empty() || life.tokens.size() != r.output_tokens) continue;
+      v_.expect(life.tokens.front() == r.first_token, "request {}: first token differs", id);
+      v_.expect(life.tokens.back() == r.last_token, "request {}: last token differs", id);
+      v_.expect(life.tokens.size() < 2 || life.tokens[1] == r.second_token,
+                "request {}: second token differs", id);
+    }
+    v_.expect(preemptions == recording_.totals.preemptions,
+              "{} preemptions in passes, {} in totals", preemptions, recording_.totals.preemptions);
+    v_.expect(recording_.passes.size() == recording_.totals.passes, "{} passes told, {} in totals",
+              recording_.passes.size(), recording_.totals.passes);
+  }
+
+  void compare_gaps(bool capped) {
+    const replay::GapTable& table = recording_.totals.gaps;
+    if (!table.exact) return;
+    std::map<std::int64_t, std::uint64_t> gaps;
+    UInt128 sum = 0;
+    UInt128 squares = 0;
+    for (const auto& [id, life] : lives_) {
+      if (life.record == nullptr || life.record->status != replay::Status::Completed) continue;
+      v_.expect(!capped || life.tokens.size() == life.record->output_tokens,
+                "request {}: {} tokens in passes, {} in its record", id, life.tokens.size(),
+                life.record->output_tokens);
+      for (std::size_t i = 1; i < life.tokens.size(); ++i) {
+        const std::int64_t gap = (life.tokens[i] - life.tokens[i - 1]).ns;
+        gaps[gap] += 1;
+        sum += static_cast<UInt128>(gap);
+        squares += static_cast<UInt128>(gap) * static_cast<UInt128>(gap);
+      }
+    }
+    v_.expect(std::equal(gaps.begin(), gaps.end(), table.gaps_ns.begin(), table.gaps_ns.end(),
+                         [](const auto& a, const auto& b) {
+                           return a.first == b.first && a.second == b.second;
+                         }),
+              "the gap table differs from the gaps in the passes");
+    v_.expect(sum == table.sum_ns && squares == table.sum_squares_ns,
+              "the sums of the gap table differ from the gaps in the passes");
+  }
+
+  const replay::Deployment& deployment_;
+  const Recording& recording_;
+  Violations& v_;
+  std::map<std::uint64_t, Life> lives_;
+};
+
+// One index per worker: a hash is stored when it becomes resident and removed when its last copy
+// goes.
+void audit_events(const replay::Deployment& deployment, const Recording& recording, Violations& v) {
+  std::vector<std::set<std::uint64_t>> resident(deployment.workers);
+  std::vector<std::uint64_t> next(deployment.workers, 0);
+  std::vector<Time> last(deployment.workers);
+  v.expect(deployment.rank.prefix_caching || recording.events.empty(),
+           "KV events without prefix caching");
+  for (const replay::KvEventRecord& event : recording.events) {
+    const std::uint32_t w = event.worker;
+    if (w >= deployment.workers) {
+      v.expect(false, "a KV event names worker {}", w);
+      return;
+    }
+    v.expect(event.event == next[w]++, "worker {}: KV event {} is not consecutive", w, event.event);
+    v.expect(event.at >= last[w], "worker {} KV event {}: goes back in time", w, event.event);
+    last[w] = event.at;
+    v.expect(!event.blocks.empty(), "worker {} KV event {}: has no block", w, event.event);
+    std::uint64_t parent = event.parent;
+    bool has_parent = event.has_parent;
+    for (const auto& block : event.blocks) {
+      if (!event.stored) {
+        v.expect(resident[w].erase(block.hash) == 1,
+                 "worker {} KV event {}: removes what was not there", w, event.event);
+        continue;
+      }
+      v.expect(resident[w].insert(block.hash).second,
+               "worker {} KV event {}: stores what is there already", w, event.event);
+      v.expect(block.hash ==
+                   (has_parent ? chained_block_hash(parent, block.tokens_hash) : block.tokens_hash),
+               "worker {} KV event {}: a hash does not follow from its parent", w, event.event);
+      parent = block.hash;
+      has_parent = true;
+    }
+  }
+  for (std::uint32_t w = 0; w < deployment.workers && w < recording.totals.pools.size(); ++w) {
+    const replay::PoolState& pool = recording.totals.pools[w];
+    v.expect(resident[w].size() <= pool.inactive + pool.active,
+             "worker {}: {} blocks are announced, the pool holds {}", w, resident[w].size(),
+             pool.inactive + pool.active);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> audit(const replay::Deployment& deployment, const Recording& recording,
+                               bool capped) {
+  Violations v;
+  for (const Problem& problem : recording.problems) {
+    v.expect(false, "the run failed: {}", to_text(problem));
+  }
+  if (!recording.problems.empty()) return v.take();
+  for (const RecordedRequest& request : recording.requests) {
+    audit_record(deployment, request.record, v);
+  }
+  audit_totals(deployment, recording, capped, v);
+  if (recording.has_passes) PassAudit(deployment, recording, v).run(capped);
+  if (recording.has_events) audit_events(deployment, recording, v);
+  return v.take();
+}
+
+}  // namespace servecast::test
