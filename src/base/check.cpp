@@ -10,11 +10,15 @@ namespace {
 const char* repeat_command = nullptr;  // tidy: mutable-static (diagnostics of a dying process)
 }  // namespace
 
-void set_repeat_command(const char* command) { repeat_command = command; }
+void set_repeat_command(const char* command) {
+  repeat_command = command;
+}
 
 void check_failed(const char* condition, const char* file, int line) {
-  std::fprintf(stderr, "servecast: a bug of ours: check failed: %s (%s:%d)\n", condition, file, line);
-  if (repeat_command != nullptr) std::fprintf(stderr, "servecast: repeat with: %s\n", repeat_command);
+  std::fprintf(stderr, "servecast: a bug of ours: check failed: %s (%s:%d)\n", condition, file,
+               line);
+  if (repeat_command != nullptr)
+    std::fprintf(stderr, "servecast: repeat with: %s\n", repeat_command);
   std::fprintf(stderr, "servecast: please report it with the configuration that you ran\n");
   std::fflush(nullptr);
   std::_Exit(70);

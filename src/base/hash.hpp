@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,14 +13,29 @@ namespace servecast {
 
 std::uint64_t xxh3(const void* bytes, std::size_t size, std::uint64_t seed);
 
-// Hash of one KV block's tokens as little-endian 32-bit words, XXH3-64 seed 1337 (engine-vllm.md 1.1).
+// Hash of one KV block's tokens as little-endian 32-bit words, XXH3-64 seed 1337
+// (engine-vllm.md 1.1).
 std::uint64_t local_block_hash(std::span<const std::uint32_t> tokens);
-// Hash of the prefix that ends with a block, from the hash of the prefix before it (engine-vllm.md 1.1).
-// The first block's prefix hash is its local hash.
+// Hash of the prefix that ends with a block, from the hash of the prefix before it
+// (engine-vllm.md 1.1). The first block's prefix hash is its local hash.
 std::uint64_t chained_block_hash(std::uint64_t parent, std::uint64_t local);
 
 // Lower-case hex digest of a whole text.
 std::string sha256_hex(std::string_view text);
+
+// The same digest of a text that comes in pieces, such as a file too large to hold.
+class Sha256 {
+ public:
+  Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+  ~Sha256();
+  void update(std::string_view piece);
+  std::string hex();  // ends the text. requires: not called before
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // Folds one word into a running 64-bit digest; order matters, one multiplication.
 inline std::uint64_t fold(std::uint64_t digest, std::uint64_t word) {

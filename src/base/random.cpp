@@ -28,7 +28,8 @@ void quarter_round(std::array<std::uint32_t, 16>& x, std::size_t a, std::size_t 
 }  // namespace
 
 Random::Random(std::uint64_t seed) {
-  // Seed expansion of replay.md 10.1: a linear congruential state whose permuted output fills the key.
+  // Seed expansion of replay.md 10.1: a linear congruential state whose permuted output fills the
+  // key.
   std::uint64_t state = seed;
   for (std::uint32_t& word : key_) {
     state = state * 6364136223846793005ULL + 11634580027462260723ULL;
@@ -71,7 +72,9 @@ std::uint64_t Random::next() {
   return low | (static_cast<std::uint64_t>(word()) << 32);
 }
 
-double Random::unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+double Random::unit() {
+  return static_cast<double>(next() >> 11) * 0x1.0p-53;
+}
 
 double Random::normal() {
   // 1 - U keeps the logarithm away from zero, as replay.md 10.2 does for exponential gaps.

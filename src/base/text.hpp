@@ -10,8 +10,8 @@
 
 namespace servecast {
 
-// Shortest decimal that reads back as `value`; an integral value below 1e16 ends in ".0", others use an
-// exponent without '+' when to_chars picks one (replay.md 24). requires: value is finite.
+// Shortest decimal that reads back as `value`; an integral value below 1e16 ends in ".0", others
+// use an exponent without '+' when to_chars picks one (replay.md 24). requires: value is finite.
 void append_double(std::string& out, double value);
 void append_integer(std::string& out, std::int64_t value);
 void append_unsigned(std::string& out, std::uint64_t value);

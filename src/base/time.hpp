@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulated time is whole nanoseconds in signed 64 bits. Performance models compute in double
-// milliseconds; this header is the only place that converts (round half away from zero, decisions.md 18).
+// milliseconds; this header is the only place that converts (round half away from zero,
+// decisions.md 18).
 #pragma once
 
 #include <cmath>
@@ -34,8 +35,14 @@ inline std::optional<std::int64_t> ns_from_ms(double ms) {
   if (!(std::abs(ns) < 4.6e18)) return std::nullopt;
   return static_cast<std::int64_t>(ns);
 }
-inline double ms_from_ns(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
-inline double to_ms(Duration d) { return ms_from_ns(d.ns); }
-inline double to_ms(Time t) { return ms_from_ns(t.ns); }
+inline double ms_from_ns(std::int64_t ns) {
+  return static_cast<double>(ns) / 1e6;
+}
+inline double to_ms(Duration d) {
+  return ms_from_ns(d.ns);
+}
+inline double to_ms(Time t) {
+  return ms_from_ns(t.ns);
+}
 
 }  // namespace servecast

@@ -15,8 +15,7 @@ GroupedAttention grouped(Fields& at) {
   GroupedAttention attention{.heads = at.count("heads"),
                              .kv_heads = at.count("kv_heads"),
                              .head_dim = at.count("head_dim"),
-                             .qk_norm = at.flag("qk_norm"),
-                             .window = std::nullopt};
+                             .qk_norm = at.flag("qk_norm")};
   if (at.has("window")) {
     Fields window = at.object("window");
     attention.window =
@@ -32,8 +31,7 @@ LatentAttention latent(Fields& at) {
                             .kv_rank = at.count("kv_rank"),
                             .head_dim_nope = at.count("head_dim_nope"),
                             .head_dim_rope = at.count("head_dim_rope"),
-                            .head_dim_value = at.count("head_dim_value"),
-                            .index = std::nullopt};
+                            .head_dim_value = at.count("head_dim_value")};
   if (at.has("index")) {
     Fields index = at.object("index");
     attention.index = SparseIndex{.heads = index.count("heads"),

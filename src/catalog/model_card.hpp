@@ -31,7 +31,7 @@ struct GroupedAttention {
   std::uint32_t kv_heads = 0;
   std::uint32_t head_dim = 0;
   bool qk_norm = false;  // Q and K are normalised per head
-  std::optional<SlidingWindow> window;
+  std::optional<SlidingWindow> window = std::nullopt;
 };
 
 // A sparse layer's indexer: picks the `tokens` tokens that a query attends to.
@@ -50,7 +50,7 @@ struct LatentAttention {
   std::uint32_t head_dim_nope = 0;  // part of a Q or K head without position
   std::uint32_t head_dim_rope = 0;  // part with position, shared by all heads in K
   std::uint32_t head_dim_value = 0;
-  std::optional<SparseIndex> index;
+  std::optional<SparseIndex> index = std::nullopt;
 };
 
 // Routed experts in place of the dense feed-forward part.
@@ -80,7 +80,7 @@ struct ModelCard {
   std::uint32_t context_max = 0;  // positions, prompt and output together
   bool embeddings_tied = false;   // the output head is the embedding
   std::variant<GroupedAttention, LatentAttention> attention;
-  std::optional<Experts> experts;
+  std::optional<Experts> experts = std::nullopt;
   WeightPrecision weights;
   std::string source;
   std::string licence;

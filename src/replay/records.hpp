@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run tells: the only header of this room that report includes. Times are simulated; kNever means
-// "did not happen".
+// What a run tells: the only header of this room that report includes. Times are simulated; kNever
+// means "did not happen".
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ enum class Status : std::uint8_t { Completed, Rejected, Canceled, Failed };
 // Why a request was rejected or failed.
 enum class Reason : std::uint8_t {
   None,
-  ModelLength,               // prompt >= max_model_len
-  PoolTooSmall,              // prompt needs more blocks than the pool has
-  PromptExceedsStepBudget,   // no chunked prefill and no room in a pass (decisions.md 12)
-  KvCapacity,                // outgrew the pool alone (decisions.md 13)
+  ModelLength,              // prompt >= max_model_len
+  PoolTooSmall,             // prompt needs more blocks than the pool has
+  PromptExceedsStepBudget,  // no chunked prefill and no room in a pass (decisions.md 12)
+  KvCapacity,               // outgrew the pool alone (decisions.md 13)
 };
 
 struct Admission {
@@ -33,28 +33,40 @@ struct Admission {
 
 // One request with a terminal status.
 struct RequestRecord {
-  std::uint64_t ordinal = 0;         // creation ordinal; runtime id = ordinal + 1
-  std::uint32_t session = 0;         // index in the workload
+  std::uint64_t ordinal = 0;  // creation ordinal; runtime id = ordinal + 1
+  std::uint32_t session = 0;  // index in the workload
   std::uint32_t turn = 0;
-  std::uint32_t row = kNoIndex;      // trace row, if any
+  std::uint32_t row = kNoIndex;  // trace row, if any
   Status status = Status::Completed;
   Reason reason = Reason::None;
-  Time arrival, first_admit = kNever, first_token = kNever, second_token = kNever, last_token = kNever;
+  Time arrival, first_admit = kNever, first_token = kNever, second_token = kNever,
+                last_token = kNever;
   Time terminal;
   std::uint32_t input_tokens = 0, requested_output_tokens = 0, output_tokens = 0;
-  std::uint32_t reused_tokens = 0;        // largest reuse over its admissions, clamped to the input length
+  std::uint32_t reused_tokens =
+      0;  // largest reuse over its admissions, clamped to the input length
   std::uint32_t reused_tokens_first = 0;  // at the first admission, clamped likewise
   std::uint32_t worker = 0;
   std::uint32_t admissions = 0, preemptions = 0;
   std::uint32_t blocks_needed = 0, blocks_available = 0;  // Reason PoolTooSmall and KvCapacity
-  std::span<const Admission> history;     // every admission, only when per-request capture is on
+  std::span<const Admission> history;  // every admission, only when per-request capture is on
 };
 
 // One forward pass of one worker (fields as in the conformance pass files).
 struct PassRecord {
-  struct Scheduled { std::uint64_t request; std::uint32_t from, to; };  // tokens [from, to) computed
-  struct Admitted { std::uint64_t request; std::uint32_t reused_tokens; };
-  struct Output { std::uint64_t request; std::uint32_t tokens; bool completed; };
+  struct Scheduled {
+    std::uint64_t request;
+    std::uint32_t from, to;
+  };  // tokens [from, to) computed
+  struct Admitted {
+    std::uint64_t request;
+    std::uint32_t reused_tokens;
+  };
+  struct Output {
+    std::uint64_t request;
+    std::uint32_t tokens;
+    bool completed;
+  };
   std::uint32_t worker = 0;
   std::uint64_t pass = 0;  // ordinal on the worker
   Time start, end;
@@ -70,14 +82,16 @@ struct PassRecord {
 
 // One KV cache event of one worker (fields as in the conformance event files). Visible at `at`.
 struct KvEventRecord {
-  struct Block { std::uint64_t hash, tokens_hash; };
+  struct Block {
+    std::uint64_t hash, tokens_hash;
+  };
   Time at;
   std::uint32_t worker = 0;
-  std::uint64_t event = 0;            // consecutive per worker from 0
-  bool stored = false;                // else removed
+  std::uint64_t event = 0;  // consecutive per worker from 0
+  bool stored = false;      // else removed
   bool has_parent = false;
   std::uint64_t parent = 0;
-  std::vector<Block> blocks;          // removed: tokens_hash is 0
+  std::vector<Block> blocks;  // removed: tokens_hash is 0
 };
 
 // Receives records while the run goes on, in the order in which they become visible.
@@ -107,9 +121,10 @@ struct RunTotals {
   std::uint64_t incomplete_at_cap = 0;
   std::uint64_t passes = 0;
   std::uint64_t preemptions = 0, evictions = 0;
-  std::uint64_t prefix_queried_tokens = 0, prefix_hit_tokens = 0;  // one lookup per admission (decisions.md 15)
+  std::uint64_t prefix_queried_tokens = 0,
+                prefix_hit_tokens = 0;  // one lookup per admission (decisions.md 15)
   Time first_arrival = kNever;
-  Time end;                    // where the clock stopped
+  Time end;  // where the clock stopped
   std::uint64_t fingerprint = 0;
   GapTable gaps;
   std::vector<PoolState> pools;  // per worker, at the end

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One simulation: a deployment, a workload, and a sink for records. A plain function of its arguments; any
-// number may run in one process.
+// One simulation: a deployment, a workload, and a sink for records. A plain function of its
+// arguments; any number may run in one process.
 //
 //   auto totals = replay::run(deployment, workload, {}, sink);
 #pragma once
@@ -29,7 +29,7 @@ struct Deployment {
 };
 
 struct Options {
-  bool stepping = false;             // the reference mode: every pass one by one, every request by itself
+  bool stepping = false;  // the reference mode: every pass one by one, every request by itself
   bool capture_requests = false;     // fill RequestRecord::history
   bool capture_passes = false;       // call on_pass
   bool capture_kv_events = false;    // call on_kv_event

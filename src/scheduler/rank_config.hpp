@@ -10,10 +10,10 @@ namespace servecast::scheduler {
 enum class PreemptionMode : std::uint8_t { Lifo, Fifo };
 
 struct RankConfig {
-  std::uint32_t blocks = 16384;             // KV blocks of the pool
-  std::uint32_t block_tokens = 64;          // >= 2
-  std::uint32_t max_sequences = 256;        // running requests
-  std::uint32_t max_batched_tokens = 8192;  // token budget of a pass
+  std::uint32_t blocks = 16384;                // KV blocks of the pool
+  std::uint32_t block_tokens = 64;             // >= 2
+  std::uint32_t max_sequences = 256;           // running requests
+  std::uint32_t max_batched_tokens = 8192;     // token budget of a pass
   std::optional<std::uint32_t> max_model_len;  // prompt + output
   bool prefix_caching = true;
   bool chunked_prefill = true;

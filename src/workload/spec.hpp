@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `traffic` block as the user wrote it (replay.md 9), checked field by field by config. Defaults stand
-// here and nowhere else.
+// The `traffic` block as the user wrote it (replay.md 9), checked field by field by config.
+// Defaults stand here and nowhere else.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,35 @@
 
 namespace servecast::workload {
 
-// A token length: one number, or a distribution to draw from (replay.md 10.3). Draws are rounded half away
-// from zero and clamped to [min, max], min at least 1.
+// A token length: one number, or a distribution to draw from (replay.md 10.3). Draws are rounded
+// half away from zero and clamped to [min, max], min at least 1.
 struct Length {
   enum class Kind : std::uint8_t { Fixed, Uniform, Normal, Lognormal };
   Kind kind = Kind::Fixed;
-  std::uint32_t fixed = 1;                   // Fixed
-  std::uint32_t min = 1, max = UINT32_MAX;   // Uniform bounds (inclusive); clamp of the others
-  double mean = 0, stddev = 0;               // Normal
-  double p50 = 0, p95 = 0;                   // Lognormal, 0 < p50 <= p95
+  std::uint32_t fixed = 1;                  // Fixed
+  std::uint32_t min = 1, max = UINT32_MAX;  // Uniform bounds (inclusive); clamp of the others
+  double mean = 0, stddev = 0;              // Normal
+  double p50 = 0, p95 = 0;                  // Lognormal, 0 < p50 <= p95
 };
 
-struct SyntheticSource {  // independent single requests, prompts never shared beyond the cached prefix
+struct SyntheticSource {  // independent single requests, prompts never shared beyond the cached
+                          // prefix
   Length input{.fixed = 1024};
   Length output{.fixed = 128};
-  std::uint32_t cached_prefix_tokens = 0;  // leading tokens that every prompt has in common
-  std::uint64_t seed = 42;                 // of the lengths; never of the arrivals
+  std::uint32_t cached_prefix_tokens =
+      0;                    // leading tokens that every prompt has in common; below the shortest
+  std::uint64_t seed = 42;  // of the lengths; never of the arrivals
 };
 
-struct SessionSource {  // sessions whose prompts accumulate: prompt k = prompt k-1 + its output + new input
+struct SessionSource {  // sessions whose prompts accumulate: prompt k = prompt k-1 + its output +
+                        // new input
   Length new_input{.fixed = 1024};
   Length output{.fixed = 128};
   std::uint32_t turns = 4;
-  double shared_prefix_ratio = 0;   // share of a turn's blocks taken from its prefix group
+  double shared_prefix_ratio = 0;  // share of a turn's blocks taken from its prefix group
   std::uint32_t prefix_groups = 0;
   double inter_turn_delay_ms = 0;
-  std::uint32_t block_size = 512;   // tokens per content block
+  std::uint32_t block_size = 512;  // tokens per content block
   std::uint64_t seed = 42;
 };
 
@@ -45,22 +48,31 @@ struct TraceSource {
   std::string path;  // resolved: "data:" is replaced already
   TraceFormat format = TraceFormat::Mooncake;
   std::uint32_t block_size = 512;
-  bool start_as_given = false;  // keep authored times instead of moving the earliest to 0 (decisions.md 8)
+  bool start_as_given =
+      false;  // keep authored times instead of moving the earliest to 0 (decisions.md 8)
 };
 
 struct Load {
-  enum class Kind : std::uint8_t { Concurrency, Poisson, ConstantRate, Gamma, Burst, TraceTimestamps };
+  enum class Kind : std::uint8_t {
+    Concurrency,
+    Poisson,
+    ConstantRate,
+    Gamma,
+    Burst,
+    TraceTimestamps
+  };
   Kind kind = Kind::Concurrency;
   std::uint32_t concurrency = 10;  // requests, or sessions for session sources
   double per_second = 0;           // requests or sessions per second: Poisson, ConstantRate, Gamma
   std::uint64_t seed = 42;
-  double smoothness = 1;           // Gamma shape; 1 = Poisson, larger = smoother
-  double speedup = 1;              // TraceTimestamps: divides arrivals and delays
+  double smoothness = 1;  // Gamma shape; 1 = Poisson, larger = smoother
+  double speedup = 1;     // TraceTimestamps: divides arrivals and delays
 };
 
+// When a synthetic source ends. A trace is replayed whole and does not read it.
 struct Stop {
-  std::optional<std::uint64_t> count;      // requests or sessions
-  std::optional<double> per_load_unit;     // count = max(1, half_even(per_load_unit * load))
+  std::optional<std::uint64_t> count;   // requests or sessions
+  std::optional<double> per_load_unit;  // count = max(1, half_even(per_load_unit * load))
 };
 
 struct Spec {

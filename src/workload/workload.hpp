@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users send, and when: an immutable plan of sessions. A lone request is a session of one turn.
+// What users send, and when: an immutable plan of sessions. A lone request is a session of one
+// turn.
 //
 //   Result<Workload> workload = build(spec);
 //   Workload::Cursor cursor = workload->cursor();
@@ -20,40 +21,51 @@
 namespace servecast::workload {
 
 inline constexpr std::uint32_t kNone = UINT32_MAX;
-// Seed of the stream from which every output token without an authored plan is drawn (replay.md 10.5).
+// Seed of the stream from which every output token without an authored plan is drawn
+// (replay.md 10.5).
 inline constexpr std::uint64_t kOutputPlanSeed = 0xD37A0A7E5EEDULL;
 
 struct Turn {
-  std::uint32_t input_tokens = 0;   // the whole prompt; only the new tokens where prompts accumulate
+  std::uint32_t input_tokens = 0;  // the whole prompt; only the new tokens where prompts accumulate
   std::uint32_t output_tokens = 0;  // 0 = prefill only
   Duration delay;                   // after the turn before ended; 0 for the first turn
-  // Prompt content as trace block ids: Workload::ids() or, where prompts accumulate, Session::ids.
+  // Prompt content as block ids: in Workload::ids() or, where prompts accumulate, in Session::ids,
+  // which only a spelling cursor fills. An id stands for trace_block_size() equal tokens of that
+  // value; the list is cut to input_tokens, so that equal ids of a partial last block share the
+  // shorter length (replay.md 12.1).
   std::uint64_t ids_first = 0;
-  std::uint32_t ids_count = 0;      // 0 = content that no other request has
-  std::uint64_t authored_first = 0; // exact output tokens in Workload::authored_tokens()
+  std::uint32_t ids_count = 0;       // 0 = content that no other request has
+  std::uint64_t authored_first = 0;  // exact output tokens in Workload::authored_tokens()
   bool authored = false;
-  std::uint32_t row = kNone;        // index of the trace row, for names and metadata
+  std::uint32_t row = kNone;  // index of the trace row, for names and metadata
 };
 
 struct Session {
-  std::uint32_t index = 0;          // position in generation or file order
-  std::uint64_t first_request = 0;  // creation ordinal of turn 0; its runtime id is this + 1 (decisions.md 9a)
-  std::uint64_t plan_offset = 0;    // word of the output-plan stream where turn 0's tokens begin
-  Time arrival;                     // of turn 0; meaningless in a closed loop
-  // The first `shared_tokens` of turn 0 are those of prefix group `group`; nothing is shared when 0.
+  std::uint32_t index = 0;  // position in generation or file order
+  std::uint64_t first_request =
+      0;  // creation ordinal of turn 0; its runtime id is this + 1 (decisions.md 9a)
+  std::uint64_t plan_offset = 0;  // word of the output-plan stream where turn 0's tokens begin
+  Time arrival;                   // of turn 0; meaningless in a closed loop
+  // The first `shared_tokens` of turn 0 are those of prefix group `group`; nothing is shared when
+  // 0.
   std::uint32_t group = 0;
   std::uint32_t shared_tokens = 0;
   std::vector<Turn> turns;
-  std::vector<std::uint32_t> ids;   // filled by a spelling cursor of an accumulating workload
+  std::vector<std::uint32_t>
+      ids;  // filled by a spelling cursor of an accumulating workload, else empty
 };
 
 // Facts about the source for the report.
 struct Notes {
-  std::uint64_t rows_out_of_order = 0;   // trace rows whose time was before the row above
-  std::uint64_t rows_without_time = 0;   // took the time of the row before (decisions.md 9b)
-  std::uint64_t rows_delta_suspect = 0;  // turns whose ids repeat the turn before (replay.md 11.1)
-  std::string source_sha256;             // of the trace file's bytes; empty for synthetic sources
-  std::vector<std::string> warnings;     // one line each, for stderr
+  std::uint64_t rows_out_of_order = 0;  // trace rows whose time was before the row above
+  std::uint64_t rows_without_time =
+      0;  // first turns that took the time of the row before (decisions.md 9b)
+  // Later turns whose prompt does not begin with the whole blocks of the turn before: what a file
+  // of added tokens, read as whole prompts, looks like (the reverse of the check of
+  // replay.md 11.1).
+  std::uint64_t rows_delta_suspect = 0;
+  std::string source_sha256;          // of the trace file's bytes; empty for synthetic sources
+  std::vector<std::string> warnings;  // one line each, for stderr
 };
 
 class Workload {
@@ -63,16 +75,22 @@ class Workload {
   Workload& operator=(Workload&&) noexcept;
   ~Workload();
 
-  bool closed_loop() const;                // arrivals follow completions
-  std::uint32_t concurrency() const;       // sessions in flight at most; closed loop only
-  bool accumulating() const;               // prompts of later turns contain the turns before
-  bool single_turn() const;                // every session has exactly one turn
+  bool closed_loop() const;           // arrivals follow completions
+  std::uint32_t concurrency() const;  // sessions in flight at most; closed loop only
+  // Prompts of later turns contain the turns before; Session::group and shared_tokens say what
+  // sessions have in common. True for session sources and for a synthetic source with a cached
+  // prefix: its requests are sessions of one turn and of group 0, with shared_tokens = the prefix,
+  // which is also their block size.
+  bool accumulating() const;
+  bool single_turn() const;  // every session has exactly one turn
   bool has_authored_outputs() const;
   std::uint64_t session_count() const;
-  std::uint64_t request_count() const;     // turns of all sessions
-  std::uint32_t input_tokens_max() const;  // longest whole prompt (accumulated where prompts accumulate)
+  std::uint64_t request_count() const;  // turns of all sessions
+  // Exact, also for drawn lengths.
+  std::uint32_t input_tokens_max()
+      const;  // longest whole prompt (accumulated where prompts accumulate)
   std::uint32_t total_tokens_max() const;  // longest prompt + output of one request
-  std::uint32_t trace_block_size() const;  // tokens per block id
+  std::uint32_t trace_block_size() const;  // tokens per block id; 1 where no prompt has ids
   std::span<const std::uint32_t> ids() const;
   std::span<const std::uint32_t> authored_tokens() const;
   const Notes& notes() const;
@@ -83,8 +101,9 @@ class Workload {
   // Canonical JSON text of the row's scheduling metadata (priority, ...); empty when none.
   std::string_view metadata(std::uint32_t row) const;
 
-  // Walks the sessions in order of (arrival, index) in an open loop, of index in a closed loop, generating
-  // them on the way. `spell` asks for Session::ids (dense token values in first-seen order).
+  // Walks the sessions in order of (arrival, index) in an open loop, of index in a closed loop,
+  // generating them on the way. `spell` asks for Session::ids (dense token values in first-seen
+  // order).
   class Cursor {
    public:
     Cursor(Cursor&&) noexcept;
@@ -105,7 +124,9 @@ class Workload {
   std::shared_ptr<const Plan> plan_;
 };
 
-// Reads and checks everything; every bad row is a Problem (20 at most, then a count). Nothing is half-loaded.
+// Reads and checks everything; every bad row is a Problem (20 at most, then a count). Nothing is
+// half-loaded. The cursors that come of it cannot fail: arrivals and sizes that pass the range of
+// their types are found here.
 Result<Workload> build(const Spec& spec);
 
 }  // namespace servecast::workload

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/block_pool.hpp"
+
+#include <algorithm>
+
+namespace servecast::cache {
+
+BlockPool::BlockPool(std::uint32_t capacity)
+    : capacity_(capacity), free_(capacity), heads_(16, kNoBlock) {}
+
+BlockIndex BlockPool::find(std::uint64_t name) const {
+  BlockIndex at = heads_[slot(name)];
+  while (at != kNoBlock && entries_[at].name != name) at = entries_[at].chain;
+  return at;
+}
+
+BlockIndex BlockPool::new_entry(std::uint64_t name, std::uint32_t references) {
+  BlockIndex block = free_entries_;
+  if (block == kNoBlock) {
+    block = static_cast<BlockIndex>(entries_.size());
+    entries_.emplace_back();
+  } else {
+    free_entries_ = entries_[block].younger;
+  }
+  entries_[block] = {name, references, 1, kNoBlock, kNoBlock, kNoBlock, kNoBlock};
+  return block;
+}
+
+void BlockPool::free_entry(BlockIndex block) {
+  entries_[block].count = 0;
+  entries_[block].younger = free_entries_;
+  free_entries_ = block;
+}
+
+void BlockPool::grow_index() {
+  std::vector<BlockIndex> old(heads_.size() * 2, kNoBlock);
+  old.swap(heads_);
+  for (BlockIndex at : old) {
+    while (at != kNoBlock) {
+      const BlockIndex next = entries_[at].chain;
+      BlockIndex& head = heads_[slot(entries_[at].name)];
+      entries_[at].chain = head;
+      head = at;
+      at = next;
+    }
+  }
+}
+
+bool BlockPool::index_insert(BlockIndex block) {
+  Entry& entry = entries_[block];
+  const BlockIndex primary = find(entry.name);
+  if (primary != kNoBlock) {
+    BlockIndex last = primary;
+    while (entries_[last].copy != kNoBlock) last = entries_[last].copy;
+    entries_[last].copy = block;
+    entry.chain = kDuplicate;
+    return false;
+  }
+  if (names_ == heads_.size()) grow_index();
+  ++names_;
+  BlockIndex& head = heads_[slot(entry.name)];
+  entry.chain = head;
+  head = block;
+  return true;
+}
+
+bool BlockPool::index_erase(BlockIndex block) {
+  const Entry& entry = entries_[block];
+  if (entry.chain == kDuplicate) {
+    BlockIndex before = find(entry.name);
+    while (entries_[before].copy != block) before = entries_[before].copy;
+    entries_[before].copy = entry.copy;
+    return false;
+  }
+  BlockIndex* link = &heads_[slot(entry.name)];
+  while (*link != block) link = &entries_[*link].chain;
+  if (entry.copy != kNoBlock) {
+    entries_[entry.copy].chain = entry.chain;
+    *link = entry.copy;
+    return false;
+  }
+  *link = entry.chain;
+  --names_;
+  return true;
+}
+
+void BlockPool::append(BlockIndex block) {
+  Entry& entry = entries_[block];
+  entry.older = youngest_;
+  entry.younger = kNoBlock;
+  (youngest_ == kNoBlock ? oldest_ : entries_[youngest_].younger) = block;
+  youngest_ = block;
+}
+
+void BlockPool::unlink(BlockIndex block) {
+  const Entry& entry = entries_[block];
+  (entry.older == kNoBlock ? oldest_ : entries_[entry.older].younger) = entry.younger;
+  (entry.younger == kNoBlock ? youngest_ : entries_[entry.younger].older) = entry.older;
+}
+
+void BlockPool::take_evicting(std::uint32_t count) {
+  SERVECAST_CHECK(count <= room());
+  std::uint32_t missing = count - free_;
+  free_ = 0;
+  inactive_ -= missing;
+  evictions_ += missing;
+  while (missing > 0) {
+    const BlockIndex block = oldest_;
+    Entry& entry = entries_[block];
+    if (entry.references == kUnnamed) {
+      const std::uint32_t part = std::min(missing, entry.count);
+      entry.count -= part;
+      missing -= part;
+      if (entry.count > 0) break;
+      unlink(block);
+    } else {
+      --missing;
+      unlink(block);
+      if (index_erase(block) && keep_evicted_) evicted_names_.push_back(entry.name);
+    }
+    free_entry(block);
+  }
+}
+
+bool BlockPool::reserve(std::span<const BlockIndex> prefix, std::uint32_t fresh) {
+  std::uint32_t pinned = 0;  // inactive blocks of the prefix cannot be evicted for the fresh ones
+  for (const BlockIndex block : prefix) pinned += is_active(block) ? 0 : 1;
+  if (fresh > free_ + inactive_ - pinned) return false;
+  for (const BlockIndex block : prefix) {
+    Entry& entry = entries_[block];
+    if (entry.references++ == 0) {
+      unlink(block);
+      --inactive_;
+    }
+  }
+  take(fresh);
+  return true;
+}
+
+BlockPool::Sealed BlockPool::seal(std::uint64_t name) {
+  const BlockIndex block = new_entry(name, 1);
+  return {block, index_insert(block)};
+}
+
+void BlockPool::release(BlockIndex block) {
+  Entry& entry = entries_[block];
+  SERVECAST_DCHECK(entry.references > 0 && entry.references != kUnnamed);
+  if (--entry.references > 0) return;
+  append(block);
+  ++inactive_;
+}
+
+void BlockPool::retire(std::uint64_t name) {
+  const BlockIndex block = new_entry(name, 0);
+  index_insert(block);
+  append(block);
+  ++inactive_;
+}
+
+void BlockPool::retire_unnamed(std::uint32_t count) {
+  if (count == 0) return;
+  inactive_ += count;
+  if (youngest_ != kNoBlock && entries_[youngest_].references == kUnnamed) {
+    entries_[youngest_].count += count;  // neighbours that nobody can tell apart
+    return;
+  }
+  const BlockIndex block = new_entry(0, kUnnamed);
+  entries_[block].count = count;
+  append(block);
+}
+
+void BlockPool::verify() const {
+  SERVECAST_CHECK(free_ + inactive_ <= capacity_);
+  std::uint32_t listed = 0;
+  for (BlockIndex at = oldest_, before = kNoBlock; at != kNoBlock; at = entries_[at].younger) {
+    const Entry& entry = entries_[at];
+    SERVECAST_CHECK(entry.older == before);
+    SERVECAST_CHECK(entry.references == 0 || entry.references == kUnnamed);
+    SERVECAST_CHECK(entry.count > 0);
+    listed += entry.count;
+    before = at;
+    SERVECAST_CHECK(entry.younger != kNoBlock || at == youngest_);
+  }
+  SERVECAST_CHECK(listed == inactive_);
+  std::uint32_t primaries = 0, indexed = 0, named = 0;
+  for (std::size_t i = 0; i < heads_.size(); ++i) {
+    for (BlockIndex at = heads_[i]; at != kNoBlock; at = entries_[at].chain) {
+      SERVECAST_CHECK(slot(entries_[at].name) == i && entries_[at].chain != kDuplicate);
+      ++primaries;
+      for (BlockIndex copy = at; copy != kNoBlock; copy = entries_[copy].copy) {
+        SERVECAST_CHECK(entries_[copy].name == entries_[at].name);
+        SERVECAST_CHECK(copy == at || entries_[copy].chain == kDuplicate);
+        ++indexed;
+      }
+    }
+  }
+  for (const Entry& entry : entries_)
+    named += entry.count > 0 && entry.references != kUnnamed ? 1 : 0;
+  SERVECAST_CHECK(primaries == names_ && indexed == named);
+}
+
+}  // namespace servecast::cache

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// How often each gap between adjacent output tokens happened. A pass of many requests counts its
+// gap once, with multiplicity; gaps can be taken back. Exact up to a limit of distinct gaps, then
+// in logarithmic buckets of 10 mantissa bits (0.1 %). Counts and sums are whole numbers, so the
+// order of additions does not matter.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/check.hpp"
+#include "base/int128.hpp"
+
+namespace servecast::engine {
+
+class GapLedger {
+ public:
+  // Distinct gaps kept exactly; past it the table turns into buckets. 2^20 entries are 32 MiB.
+  static constexpr std::uint64_t kDistinctMax = std::uint64_t{1} << 20;
+  explicit GapLedger(std::uint64_t distinct_max = kDistinctMax);
+
+  // `count` gaps more, or fewer when negative. requires: gap_ns >= 0; no count falls below zero at
+  // the end.
+  void add(std::int64_t gap_ns, std::int64_t count) {
+    SERVECAST_DCHECK(gap_ns >= 0);
+    const auto gap = static_cast<std::uint64_t>(gap_ns);
+    const auto times = static_cast<std::uint64_t>(count);  // modulo 2^64, so that -1 takes one back
+    count_ += times;
+    const Int128 weighted = Int128{gap_ns} * count;
+    sum_ += weighted;
+    sum_squares_ += weighted * gap_ns;
+    if (exact_) {
+      add_exact(gap, times);
+    } else {
+      buckets_[bucket_of(gap)] += times;
+    }
+  }
+
+  bool exact() const { return exact_; }
+  std::uint64_t count() const { return count_; }
+  UInt128 sum_ns() const { return static_cast<UInt128>(sum_); }
+  UInt128 sum_squares_ns() const { return static_cast<UInt128>(sum_squares_); }
+  // (gap, how often), ascending; a bucket is represented by its middle.
+  std::vector<std::pair<std::int64_t, std::uint64_t>> table() const;
+
+ private:
+  struct Cell {
+    std::uint64_t gap, count;
+  };
+  static constexpr std::uint64_t kEmpty = UINT64_MAX;
+  static constexpr unsigned kMantissaBits = 10;
+
+  void add_exact(std::uint64_t gap, std::uint64_t times) {
+    std::size_t at = slot(gap);
+    while (cells_[at].gap != gap) {
+      if (cells_[at].gap == kEmpty) {
+        insert(gap, times);
+        return;
+      }
+      at = (at + 1) & mask_;
+    }
+    cells_[at].count += times;
+  }
+  std::size_t slot(std::uint64_t gap) const {
+    return static_cast<std::size_t>((gap * 0x9E3779B97F4A7C15ULL) >> shift_);
+  }
+  void insert(std::uint64_t gap, std::uint64_t times);
+  void grow();
+  void turn_into_buckets();
+  static std::size_t bucket_of(std::uint64_t gap);
+  static std::int64_t middle_of(std::size_t bucket);
+
+  std::uint64_t distinct_max_;
+  bool exact_ = true;
+  std::vector<Cell> cells_;
+  std::size_t mask_;
+  unsigned shift_;
+  std::uint64_t distinct_ = 0;
+  std::vector<std::uint64_t> buckets_;
+  std::uint64_t count_ = 0;
+  Int128 sum_ = 0, sum_squares_ = 0;
+};
+
+}  // namespace servecast::engine

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/worker.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "base/hash.hpp"
+
+namespace servecast::engine {
+
+using scheduler::Admit;
+using scheduler::Slot;
+
+Worker::Worker(const scheduler::RankConfig& config, const Options& options,
+               const perf::StepTimer& timer, scheduler::RequestSlab& requests, GapLedger& gaps)
+    : scheduler_(config, options.scheduler, requests),
+      timer_(timer),
+      requests_(requests),
+      gaps_(gaps),
+      stepping_(options.scheduler.stepping),
+      capture_(options.scheduler.trace || options.scheduler.events),
+      run_passes_max_(options.run_passes_max) {}
+
+void Worker::note_pass(Time end, std::uint32_t decode_requests, std::uint64_t decode_context) {
+  ++passes_;
+  const auto when = static_cast<std::uint64_t>(end.ns);
+  fingerprint_ =
+      fold(fingerprint_, when ^ (std::uint64_t{decode_requests} << 44) ^ (decode_context << 20));
+}
+
+void Worker::submit(Slot slot, Instant now) {
+  const bool testable = scheduler_.submit(slot);
+  if (!testable || next_ == ends_.size()) return;
+  retire(now.time);
+  if (next_ == ends_.size()) return;
+  const bool begun = next_start() < now.time || now.driven;
+  last_completes_ = last_completes_ && begun && next_ + 1 == ends_.size();
+  ends_.resize(next_ + (begun ? 1 : 0));
+}
+
+bool Worker::drive(Time now) {
+  SERVECAST_CHECK(idle());
+  if (!scheduler_.has_work()) return false;
+  if (plan(now)) return true;
+  begin(now, Admit::Yes);
+  if (pass_.end > now || scheduler_.made_progress()) return true;
+  in_flight_ = false;  // a pass without effect is no pass (engine-vllm.md 16.3)
+  return false;
+}
+
+// A run ends with the first pass that ends requests, and before a pass of no duration.
+bool Worker::plan(Time now) {
+  if (stepping_) return false;
+  const scheduler::VllmScheduler::Quiet quiet = scheduler_.quiet(run_passes_max_);
+  if (quiet.passes == 0) return false;
+  const std::uint32_t passes = quiet.passes + (quiet.then_completes ? 1 : 0);
+  durations_.resize(passes);
+  timer_.decode_run(scheduler_.cohort_size(), scheduler_.cohort_context(),
+                    scheduler_.pool().capacity() * std::uint64_t{scheduler_.block_tokens()},
+                    durations_);
+  ends_.clear();
+  next_ = 0;
+  Time end = now;
+  for (const Duration duration : durations_) {
+    if (duration.ns == 0) break;
+    end = end + duration;
+    ends_.push_back(end);
+  }
+  if (ends_.empty()) return false;
+  run_start_ = now;
+  last_completes_ = quiet.then_completes && ends_.size() == passes;
+  return true;
+}
+
+void Worker::begin(Time start, Admit admit) {
+  pass_.start = start;
+  pass_.shape = scheduler_.schedule(start, admit);
+  pass_.time = timer_.time(pass_.shape);
+  pass_.end = start + pass_.time.prefill + pass_.time.decode;
+  scheduler_.complete(pass_.end, pass_.outcome);
+  in_flight_ = true;
+}
+
+void Worker::retire_pass() {
+  const scheduler::Outcome& outcome = pass_.outcome;
+  if (outcome.cohort_tokens > 0) gaps_.add((pass_.end - last_end_).ns, outcome.cohort_tokens);
+  for (const std::int64_t gap : outcome.gaps_ns) gaps_.add(gap, 1);
+  for (const std::int64_t gap : outcome.taken_back) gaps_.add(gap, -1);
+  if (stepping_) {
+    for (const Slot slot : outcome.ended) {
+      if (requests_[slot].ending != scheduler::Ending::Completed) continue;
+      const std::vector<Time>& times = requests_[slot].token_times;
+      for (std::size_t i = 1; i < times.size(); ++i) gaps_.add((times[i] - times[i - 1]).ns, 1);
+    }
+  }
+  ended_.insert(ended_.end(), outcome.ended.begin(), outcome.ended.end());
+  if (capture_) {
+    const cache::BlockPool& pool = scheduler_.pool();
+    finished_.push_back({passes_, pass_.start, pass_.end, pass_.time, pass_.shape,
+                         std::move(pass_.outcome.trace), std::move(pass_.outcome.events),
+                         pool.active(), pool.inactive(), pool.free(), scheduler_.running(),
+                         scheduler_.waiting()});
+  }
+  note_pass(pass_.end, pass_.shape.decode_requests, pass_.shape.decode_context);
+  last_end_ = pass_.end;
+  in_flight_ = false;
+}
+
+// Commits the next `passes` passes of the run, all of them quiet.
+void Worker::commit(std::size_t passes) {
+  const std::span<const Time> ends(ends_.data() + next_, passes);
+  const std::uint32_t size = scheduler_.cohort_size();
+  std::uint64_t context = scheduler_.cohort_context();
+  for (const Time end : ends) {
+    gaps_.add((end - last_end_).ns, size);
+    note_pass(end, size, context);
+    context += size;
+    last_end_ = end;
+  }
+  scheduler_.advance(ends);
+  next_ += passes;
+}
+
+void Worker::retire(Time now) {
+  if (in_flight_) {
+    if (pass_.end <= now) retire_pass();
+    return;
+  }
+  const auto first = ends_.begin() + static_cast<std::ptrdiff_t>(next_);
+  const auto past = std::upper_bound(first, ends_.end(), now);
+  auto passes = static_cast<std::size_t>(past - first);
+  if (passes == 0) return;
+  const bool completes = last_completes_ && past == ends_.end();
+  if (completes) --passes;
+  if (passes > 0) commit(passes);
+  if (!completes) return;
+  const Time start = next_start(), end = ends_.back();
+  next_ = ends_.size();
+  begin(start, Admit::No);
+  SERVECAST_CHECK(pass_.end == end);
+  retire_pass();
+}
+
+void Worker::settle(Time cap) {
+  retire(cap);
+  if (in_flight_ || next_ == ends_.size()) return;
+  const Time start = next_start();
+  next_ = ends_.size();
+  begin(start, Admit::No);
+}
+
+void Worker::take_back_live() {
+  if (stepping_) return;
+  std::vector<std::int64_t> gaps;
+  scheduler_.for_each_live([&](Slot slot) { scheduler_.gaps_of(slot, passes_, gaps); });
+  if (in_flight_) {
+    for (const Slot slot : pass_.outcome.ended) scheduler_.gaps_of(slot, passes_, gaps);
+  }
+  for (const std::int64_t gap : gaps) gaps_.add(gap, -1);
+}
+
+}  // namespace servecast::engine

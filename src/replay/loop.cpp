@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/loop.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "base/check.hpp"
+#include "base/hash.hpp"
+
+namespace servecast::replay {
+namespace {
+
+using scheduler::Slot;
+
+// Requests named in the error that says that nothing can happen any more.
+constexpr int kStuckNamed = 8;
+// Endings between two calls of the progress function.
+constexpr std::uint64_t kProgressEvery = 1024;
+
+Status status_of(scheduler::Ending ending) {
+  switch (ending) {
+    case scheduler::Ending::Completed:
+      return Status::Completed;
+    case scheduler::Ending::Rejected:
+      return Status::Rejected;
+    case scheduler::Ending::Canceled:
+      return Status::Canceled;
+    case scheduler::Ending::Failed:
+      return Status::Failed;
+    case scheduler::Ending::None:
+      break;
+  }
+  SERVECAST_CHECK(false);
+  return Status::Failed;
+}
+
+Reason reason_of(scheduler::Reason reason) {
+  switch (reason) {
+    case scheduler::Reason::None:
+      return Reason::None;
+    case scheduler::Reason::ModelLength:
+      return Reason::ModelLength;
+    case scheduler::Reason::PoolTooSmall:
+      return Reason::PoolTooSmall;
+    case scheduler::Reason::PromptExceedsStepBudget:
+      return Reason::PromptExceedsStepBudget;
+    case scheduler::Reason::KvCapacity:
+      return Reason::KvCapacity;
+  }
+  SERVECAST_CHECK(false);
+  return Reason::None;
+}
+
+// Captured KV events need real hashes in running order, and captured passes name every request:
+// both are the reference mode's own work, so they use it. Authored output tokens may spell what
+// another prompt says, which names by provenance cannot tell.
+bool needs_reference_mode(const workload::Workload& workload, const Options& options) {
+  return options.stepping || options.capture_passes || options.capture_kv_events ||
+         workload.has_authored_outputs();
+}
+
+// Some request may end without completing: its gaps must not count.
+bool may_take_back(const Deployment& deployment, const workload::Workload& workload,
+                   const Options& options) {
+  const std::uint64_t pool = std::uint64_t{deployment.rank.blocks} * deployment.rank.block_tokens;
+  return options.cap.has_value() || workload.total_tokens_max() > pool;
+}
+
+std::uint64_t load_of(const scheduler::Request& request) {
+  return std::uint64_t{request.prompt_tokens} + request.output_tokens;
+}
+
+}  // namespace
+
+Loop::Loop(const Deployment& deployment, const workload::Workload& workload, const Options& options,
+           RecordSink& sink)
+    : deployment_(deployment),
+      workload_(workload),
+      options_(options),
+      sink_(sink),
+      stepping_(needs_reference_mode(workload, options)),
+      wakes_(deployment.workers),
+      router_(deployment.router, deployment.workers),
+      driver_(workload, stepping_),
+      is_ready_(deployment.workers),
+      events_(deployment.workers) {
+  engine::Worker::Options worker;
+  worker.scheduler.stepping = stepping_;
+  worker.scheduler.take_back = may_take_back(deployment, workload, options);
+  worker.scheduler.trace = options.capture_passes;
+  worker.scheduler.events = options.capture_kv_events && deployment.rank.prefix_caching;
+  worker.scheduler.history = options.capture_requests;
+  worker.run_passes_max =
+      options.run_passes_max > 0 ? options.run_passes_max : deployment.timer->run_passes_max();
+  for (std::uint32_t w = 0; w < deployment.workers; ++w) {
+    workers_.emplace_back(deployment.rank, worker, *deployment.timer, requests_, gaps_);
+  }
+}
+
+Result<RunTotals> Loop::run() {
+  drain(Time{});
+  for (;;) {
+    const Time next = std::min(wakes_.time(), driver_.next_ready());
+    if (next == kNever) break;
+    if (options_.cap && next > *options_.cap) {
+      stop_at_cap();
+      return totals();
+    }
+    SERVECAST_CHECK(next > now_);
+    now_ = next;
+    drain(now_);
+  }
+  if (!driver_.drained()) return fail(nothing_can_happen());
+  for (const engine::Worker& worker : workers_)
+    SERVECAST_CHECK(worker.scheduler().pool().active() == 0);
+  return totals();
+}
+
+// Everything of one instant, until a round changes nothing. Passes that start in the first round do
+// not see what later rounds release.
+void Loop::drain(Time now) {
+  for (bool driven = false, changed = true; changed; driven = true) {
+    changed = end_passes(now);
+    changed |= release_arrivals(now, driven);
+    changed |= drive_workers(now);
+  }
+}
+
+bool Loop::end_passes(Time now) {
+  bool changed = false;
+  while (wakes_.time() == now) {
+    const std::uint32_t worker = wakes_.pop();
+    retire(worker, now);
+    make_ready(worker);
+    changed = true;
+  }
+  return changed;
+}
+
+bool Loop::release_arrivals(Time now, bool driven) {
+  bool changed = false;
+  while (driver_.next_ready() <= now) {
+    const Slot slot = requests_.add();
+    scheduler::Request& request = requests_[slot];
+    const bool released = driver_.release(now, request);
+    SERVECAST_CHECK(released);
+    const std::uint32_t worker = router_.place(load_of(request));
+    request.worker = worker;
+    ++counts_.requests;
+    if (counts_.first_arrival == kNever) counts_.first_arrival = request.arrival;
+    engine::Worker& engine = workers_[worker];
+    const Time wake_before = engine.wake();
+    engine.submit(slot, {now, driven});
+    if (engine.idle()) {
+      wakes_.set(worker, kNever);
+      make_ready(worker);
+    } else if (engine.wake() != wake_before) {
+      wakes_.set(worker, engine.wake());
+    }
+    changed = true;
+  }
+  return changed;
+}
+
+void Loop::make_ready(std::uint32_t worker) {
+  if (is_ready_[worker]) return;
+  is_ready_[worker] = true;
+  ready_.push_back(worker);
+  std::push_heap(ready_.begin(), ready_.end(), std::greater<>());
+}
+
+// The lowest idle worker first, one pass at a time; a pass of no duration ends at once.
+bool Loop::drive_workers(Time now) {
+  bool changed = false;
+  while (!ready_.empty()) {
+    std::pop_heap(ready_.begin(), ready_.end(), std::greater<>());
+    const std::uint32_t worker = ready_.back();
+    ready_.pop_back();
+    is_ready_[worker] = false;
+    engine::Worker& engine = workers_[worker];
+    if (!engine.idle() || !engine.drive(now)) continue;
+    changed = true;
+    if (engine.wake() > now) {
+      wakes_.set(worker, engine.wake());
+      continue;
+    }
+    retire(worker, now);
+    make_ready(worker);
+  }
+  return changed;
+}
+
+void Loop::retire(std::uint32_t worker, Time now) {
+  workers_[worker].retire(now);
+  record_passes(worker);
+  record_ended(worker, now);
+}
+
+void Loop::record_ended(std::uint32_t worker, Time now) {
+  std::vector<Slot>& ended = workers_[worker].ended();
+  for (const Slot slot : ended) {
+    const scheduler::Request& request = requests_[slot];
+    sink_.on_request(record_of(request, now));
+    router_.ended(worker, load_of(request));
+    driver_.ended(request, now);
+    requests_.remove(slot);
+    if (++ended_ % kProgressEvery == 0 && options_.progress) {
+      options_.progress(ended_, workload_.request_count());
+    }
+  }
+  ended.clear();
+}
+
+RequestRecord Loop::record_of(const scheduler::Request& request, Time now) {
+  RequestRecord record;
+  record.ordinal = request.ordinal;
+  record.session = request.session;
+  record.turn = request.turn;
+  record.row = request.row;
+  record.status = status_of(request.ending);
+  record.reason = reason_of(request.reason);
+  record.arrival = request.arrival;
+  record.first_admit = request.first_admit;
+  record.first_token = request.first_token;
+  record.second_token = request.second_token;
+  record.last_token = request.last_token;
+  record.terminal = now;
+  record.input_tokens = request.prompt_tokens;
+  record.requested_output_tokens = request.output_tokens;
+  record.output_tokens = request.generated;
+  record.reused_tokens = request.reused_max;
+  record.reused_tokens_first = request.reused_first;
+  record.worker = request.worker;
+  record.admissions = request.admissions;
+  record.preemptions = request.preemptions;
+  record.blocks_needed = request.blocks_needed;
+  record.blocks_available = request.blocks_available;
+  if (options_.capture_requests) {
+    history_.clear();
+    for (const scheduler::AdmissionRecord& a : request.history)
+      history_.push_back({a.at, a.reused_tokens});
+    record.history = history_;
+  }
+  return record;
+}
+
+void Loop::record_passes(std::uint32_t worker) {
+  std::vector<engine::FinishedPass>& finished = workers_[worker].finished();
+  for (engine::FinishedPass& pass : finished) {
+    if (options_.capture_passes) {
+      PassRecord record;
+      record.worker = worker;
+      record.pass = pass.pass;
+      record.start = pass.start;
+      record.end = pass.end;
+      record.prefill = pass.time.prefill;
+      record.decode = pass.time.decode;
+      record.prefill_requests = pass.shape.prefill_requests;
+      record.decode_requests = pass.shape.decode_requests;
+      record.total_isl = pass.shape.prefill_isl;
+      record.total_prefix = pass.shape.prefill_prefix;
+      record.total_length = pass.shape.decode_context;
+      for (const auto& s : pass.trace.scheduled)
+        record.scheduled.push_back({s.request, s.from, s.to});
+      for (const auto& a : pass.trace.admitted)
+        record.admitted.push_back({a.request, a.reused_tokens});
+      for (const auto& o : pass.trace.outputs)
+        record.outputs.push_back({o.request, o.tokens, o.completed});
+      record.preempted = std::move(pass.trace.preempted);
+      record.rejected = std::move(pass.trace.rejected);
+      record.blocks_active = pass.blocks_active;
+      record.blocks_inactive = pass.blocks_inactive;
+      record.blocks_free = pass.blocks_free;
+      record.running = pass.running;
+      record.waiting = pass.waiting;
+      sink_.on_pass(record);
+    }
+    for (scheduler::KvEvent& event : pass.events) {
+      KvEventRecord record;
+      record.at = pass.end;
+      record.worker = worker;
+      record.event = events_[worker]++;
+      record.stored = event.stored;
+      record.has_parent = event.has_parent;
+      record.parent = event.parent;
+      for (const auto& block : event.blocks)
+        record.blocks.push_back({block.hash, block.tokens_hash});
+      sink_.on_kv_event(record);
+    }
+  }
+  finished.clear();
+}
+
+// What is in flight now ends without a record; its tokens count nowhere.
+void Loop::stop_at_cap() {
+  capped_ = true;
+  for (std::uint32_t w = 0; w < deployment_.workers; ++w) {
+    workers_[w].settle(*options_.cap);
+    record_passes(w);
+    workers_[w].take_back_live();
+  }
+  counts_.incomplete_at_cap = driver_.in_flight();
+}
+
+Problem Loop::nothing_can_happen() const {
+  Problem problem;
+  problem.code = "replay.no_progress";
+  problem.fault = Fault::Execution;
+  problem.message = "nothing can happen any more at " + std::to_string(to_ms(now_)) + " ms with " +
+                    std::to_string(driver_.in_flight()) + " requests in flight:";
+  int named = 0;
+  for (std::uint32_t w = 0; w < deployment_.workers; ++w) {
+    const scheduler::VllmScheduler& scheduler = workers_[w].scheduler();
+    scheduler.for_each_live([&](Slot slot) {
+      if (++named > kStuckNamed) return;
+      const scheduler::Request& request = requests_[slot];
+      problem.message += " request " + std::to_string(request.ordinal + 1) + " (" +
+                         (request.state == scheduler::State::Running ? "running" : "waiting") +
+                         " on worker " + std::to_string(w) + ", needs " +
+                         std::to_string(scheduler.blocks_for(request.known())) + " blocks, " +
+                         std::to_string(scheduler.pool().room()) + " available)";
+    });
+  }
+  if (named > kStuckNamed) problem.message += " and others";
+  return problem;
+}
+
+RunTotals Loop::totals() const {
+  RunTotals totals = counts_;
+  totals.end = capped_ ? *options_.cap : now_;
+  totals.workers = deployment_.workers;
+  totals.gpus_per_worker = deployment_.gpus_per_worker;
+  for (const engine::Worker& worker : workers_) {
+    const scheduler::VllmScheduler& scheduler = worker.scheduler();
+    totals.passes += worker.passes();
+    totals.preemptions += scheduler.preemptions();
+    totals.evictions += scheduler.pool().evictions();
+    totals.prefix_queried_tokens += scheduler.prefix_queried_tokens();
+    totals.prefix_hit_tokens += scheduler.prefix_hit_tokens();
+    totals.fingerprint = fold(totals.fingerprint, worker.fingerprint());
+    totals.pools.push_back(
+        {scheduler.pool().active(), scheduler.pool().inactive(), scheduler.pool().free()});
+  }
+  totals.gaps.gaps_ns = gaps_.table();
+  totals.gaps.exact = gaps_.exact();
+  totals.gaps.count = gaps_.count();
+  totals.gaps.sum_ns = gaps_.sum_ns();
+  totals.gaps.sum_squares_ns = gaps_.sum_squares_ns();
+  return totals;
+}
+
+}  // namespace servecast::replay

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The story of a simulation: arrivals, routing, passes, endings, on one virtual clock (replay.md
+// 5).
+//
+// Invariants: (1) time never goes back; (2) every request released by the driver is handed to the
+// sink exactly once, or counted as incomplete at the cap; (3) a worker is in the wake heap iff it
+// is not idle.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "engine/gap_ledger.hpp"
+#include "engine/worker.hpp"
+#include "kernel/wakes.hpp"
+#include "replay/driver.hpp"
+#include "replay/simulation.hpp"
+#include "router/router.hpp"
+
+namespace servecast::replay {
+
+class Loop {
+ public:
+  Loop(const Deployment& deployment, const workload::Workload& workload, const Options& options,
+       RecordSink& sink);
+  Result<RunTotals> run();
+
+ private:
+  void drain(Time now);
+  bool end_passes(Time now);
+  bool release_arrivals(Time now, bool driven);
+  bool drive_workers(Time now);
+
+  void retire(std::uint32_t worker, Time now);
+  void record_ended(std::uint32_t worker, Time now);
+  void record_passes(std::uint32_t worker);
+  void make_ready(std::uint32_t worker);
+  RequestRecord record_of(const scheduler::Request& request, Time now);
+  void stop_at_cap();
+  Problem nothing_can_happen() const;
+  RunTotals totals() const;
+
+  const Deployment& deployment_;
+  const workload::Workload& workload_;
+  const Options& options_;
+  RecordSink& sink_;
+  bool stepping_;
+
+  scheduler::RequestSlab requests_;
+  engine::GapLedger gaps_;
+  std::deque<engine::Worker> workers_;
+  kernel::Wakes wakes_;
+  router::Router router_;
+  Driver driver_;
+
+  // Idle workers that may start a pass at this instant: a heap, lowest id first.
+  std::vector<std::uint32_t> ready_;
+  std::vector<bool> is_ready_;
+  Time now_;
+  bool capped_ = false;
+  RunTotals counts_;
+  std::uint64_t ended_ = 0;
+  std::vector<Admission> history_;     // scratch
+  std::vector<std::uint64_t> events_;  // next KV event number of each worker
+};
+
+}  // namespace servecast::replay

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the passes of a rank ended, as far back as a live request may have got tokens: what it takes
+// to take a request's gaps back when it ends without completing.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/time.hpp"
+
+namespace servecast::scheduler {
+
+class PassLog {
+ public:
+  void push(Time end) { ends_.push_back(end); }
+  bool wants_trim() const { return ends_.size() > limit_; }
+  // Forgets passes before number `first`.
+  void trim(std::uint64_t first) {
+    if (first > first_) {
+      ends_.erase(ends_.begin(), ends_.begin() + static_cast<std::ptrdiff_t>(first - first_));
+      first_ = first;
+    }
+    limit_ = std::max<std::size_t>(4096, 2 * ends_.size());
+  }
+  Time end(std::uint64_t pass) const { return ends_[pass - first_]; }
+
+ private:
+  std::vector<Time> ends_;
+  std::uint64_t first_ = 0;
+  std::size_t limit_ = 4096;
+};
+
+}  // namespace servecast::scheduler

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request inside a rank, and the slab that holds them. Everything refers to a request by its
+// slot.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/check.hpp"
+#include "base/time.hpp"
+#include "cache/block_pool.hpp"
+#include "scheduler/content.hpp"
+
+namespace servecast::scheduler {
+
+using Slot = std::uint32_t;
+inline constexpr Slot kNoSlot = UINT32_MAX;
+
+enum class State : std::uint8_t { Waiting, Running, Preempted, Ended };
+enum class Ending : std::uint8_t { None, Completed, Rejected, Failed, Canceled };
+enum class Reason : std::uint8_t {
+  None,
+  ModelLength,
+  PoolTooSmall,
+  PromptExceedsStepBudget,
+  KvCapacity
+};
+
+struct AdmissionRecord {
+  Time at;
+  std::uint32_t reused_tokens;
+};
+
+struct Request {
+  // What was asked.
+  std::uint64_t ordinal = 0;
+  std::uint32_t prompt_tokens = 0, output_tokens = 0;
+  Content content;
+  Time arrival;
+  std::uint32_t session = 0, turn = 0, row = 0;
+  std::uint32_t driver = 0;  // the workload driver's own mark
+  std::uint32_t worker = 0;
+
+  // Where it stands. While a request is a member of the cohort its counts are those of the join;
+  // the cohort knows how many passes have gone since.
+  State state = State::Waiting;
+  Ending ending = Ending::None;
+  Reason reason = Reason::None;
+  bool split =
+      false;  // without chunked prefill: may be computed in parts after all (decisions.md 12)
+  std::uint32_t generated = 0;  // output tokens so far
+  std::uint32_t computed = 0;   // tokens whose KV is in the blocks
+  std::uint32_t blocks = 0;     // blocks held: the sealed ones first, then anonymous ones
+  std::vector<cache::BlockIndex> sealed;
+  std::uint64_t joined_step = 0;  // cohort step at which it is a member first
+  std::uint64_t admission_order = 0;
+  Slot before = kNoSlot, after = kNoSlot;  // in the running or waiting list
+
+  // What happened.
+  Time first_admit = kNever, first_token = kNever, second_token = kNever, last_token = kNever;
+  std::uint32_t reused_first = 0, reused_max = 0;  // clamped to the prompt
+  std::uint32_t admissions = 0, preemptions = 0;
+  std::uint32_t blocks_needed = 0, blocks_available = 0;
+  std::vector<Time> token_times;  // reference mode only
+  // Stretches of passes [first, last] that each gave it one token; kept only where gaps may be
+  // taken back.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> token_passes;
+  std::vector<std::uint64_t>
+      prompt_names;                      // reference mode: prefix hashes of the full prompt blocks
+  std::vector<AdmissionRecord> history;  // only when captured
+
+  std::uint32_t known() const { return prompt_tokens + generated; }
+};
+
+// Slots are reused; the vectors of a slot keep their memory.
+class RequestSlab {
+ public:
+  Slot add() {
+    if (free_.empty()) {
+      requests_.emplace_back();
+      return static_cast<Slot>(requests_.size() - 1);
+    }
+    const Slot slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  void remove(Slot slot) {
+    Request& old = requests_[slot];
+    Request fresh;
+    fresh.sealed.swap(old.sealed);
+    fresh.token_times.swap(old.token_times);
+    fresh.token_passes.swap(old.token_passes);
+    fresh.prompt_names.swap(old.prompt_names);
+    fresh.history.swap(old.history);
+    fresh.sealed.clear();
+    fresh.token_times.clear();
+    fresh.token_passes.clear();
+    fresh.prompt_names.clear();
+    fresh.history.clear();
+    old = std::move(fresh);
+    free_.push_back(slot);
+  }
+  Request& operator[](Slot slot) { return requests_[slot]; }
+  const Request& operator[](Slot slot) const { return requests_[slot]; }
+  std::size_t size() const { return requests_.size() - free_.size(); }
+
+ private:
+  std::vector<Request> requests_;
+  std::vector<Slot> free_;
+};
+
+// A doubly linked list of requests through Request::before and Request::after.
+class RequestList {
+ public:
+  bool empty() const { return first_ == kNoSlot; }
+  std::uint32_t size() const { return size_; }
+  Slot first() const { return first_; }
+  Slot last() const { return last_; }
+
+  void push_back(RequestSlab& slab, Slot slot) {
+    Request& request = slab[slot];
+    request.before = last_;
+    request.after = kNoSlot;
+    (last_ == kNoSlot ? first_ : slab[last_].after) = slot;
+    last_ = slot;
+    ++size_;
+  }
+  void push_front(RequestSlab& slab, Slot slot) {
+    Request& request = slab[slot];
+    request.before = kNoSlot;
+    request.after = first_;
+    (first_ == kNoSlot ? last_ : slab[first_].before) = slot;
+    first_ = slot;
+    ++size_;
+  }
+  void remove(RequestSlab& slab, Slot slot) {
+    const Request& request = slab[slot];
+    (request.before == kNoSlot ? first_ : slab[request.before].after) = request.after;
+    (request.after == kNoSlot ? last_ : slab[request.after].before) = request.before;
+    SERVECAST_DCHECK(size_ > 0);
+    --size_;
+  }
+
+ private:
+  Slot first_ = kNoSlot, last_ = kNoSlot;
+  std::uint32_t size_ = 0;
+};
+
+}  // namespace servecast::scheduler

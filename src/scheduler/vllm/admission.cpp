@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strict FIFO admission from the waiting queue (engine-vllm.md 5.3-5.5, 7).
+#include <algorithm>
+
+#include "scheduler/vllm/scheduler.hpp"
+
+namespace servecast::scheduler {
+
+bool VllmScheduler::submit(Slot slot) {
+  const bool first = waiting_.empty();
+  waiting_.push_back(requests_, slot);
+  if (first) {
+    blocked_ = running_.size() >= config_.max_sequences ? Blocked::Seats : Blocked::Untested;
+  }
+  return !blocked_for_good();
+}
+
+// True while nothing but a release of blocks or seats can let the head in: in quiet passes used
+// blocks only grow, and nothing becomes visible that it could hit.
+bool VllmScheduler::blocked_for_good() const {
+  switch (blocked_) {
+    case Blocked::Untested:
+      return false;
+    case Blocked::Seats:
+      return true;
+    // Without chunked prefill an eviction shrinks the head's hit, which can turn waiting into
+    // rejection.
+    case Blocked::Pool:
+      return config_.chunked_prefill;
+    // Sticky only if steady decode alone uses up the budget.
+    case Blocked::Budget:
+      return config_.chunked_prefill && cohort_.size() == config_.max_batched_tokens;
+  }
+  return false;
+}
+
+// Fills hits_ with the resident blocks from the first one on, and counts the active ones among
+// them.
+void VllmScheduler::look_up(const Request& request) {
+  hits_.clear();
+  hits_active_ = 0;
+  if (!config_.prefix_caching) return;
+  std::uint32_t full = request.known() / config_.block_tokens;
+  // Nobody else has the blocks past the shareable part; the request itself has after a preemption.
+  if (!options_.stepping && request.preemptions == 0) {
+    full = std::min(full, request.content.shareable_tokens / config_.block_tokens);
+  }
+  std::uint64_t parent = 0;
+  for (std::uint32_t block = 0; block < full; ++block) {
+    parent = name_of(request, block, parent);
+    const cache::BlockIndex hit = pool_.find(parent);
+    if (hit == cache::kNoBlock) break;
+    hits_.push_back(hit);
+    hits_active_ += pool_.is_active(hit) ? 1 : 0;
+  }
+}
+
+void VllmScheduler::reject(Slot slot, Reason reason) {
+  waiting_.remove(requests_, slot);
+  Request& request = requests_[slot];
+  request.reason = reason;
+  request.blocks_needed = blocks_for(request.known());
+  request.blocks_available = pool_.capacity();
+  rejected_.push_back(slot);
+  progress_ = true;
+  if (options_.trace) trace_.rejected.push_back(request.ordinal);
+}
+
+void VllmScheduler::admit_waiting(Time now) {
+  blocked_ = Blocked::Untested;
+  while (!waiting_.empty()) {
+    if (running_.size() >= config_.max_sequences) {
+      blocked_ = Blocked::Seats;
+      return;
+    }
+    const Slot slot = waiting_.first();
+    Request& request = requests_[slot];
+    const std::uint32_t known = request.known();
+    const bool first_time = request.state == State::Waiting;
+    if (config_.max_model_len && request.prompt_tokens >= *config_.max_model_len) {
+      reject(slot, Reason::ModelLength);
+      continue;
+    }
+    if (first_time && blocks_for(known) > pool_.capacity()) {
+      reject(slot, Reason::PoolTooSmall);
+      continue;
+    }
+
+    if (options_.stepping && config_.prefix_caching && request.prompt_names.empty()) {
+      std::uint64_t parent = 0;
+      for (std::uint32_t block = 0; block < request.prompt_tokens / config_.block_tokens; ++block) {
+        parent = spelling_.hash(request.content, request.prompt_tokens, block, parent).prefix;
+        request.prompt_names.push_back(parent);
+      }
+    }
+    look_up(request);
+    if (remaining(request) > 0) {  // logits need at least one computed token (engine-vllm.md 7.3)
+      const std::uint32_t usable = (known - 1) / config_.block_tokens;
+      if (hits_.size() > usable) hits_.resize(usable);
+      hits_active_ = std::min(hits_active_, usable);
+    }
+    const auto hit_blocks = static_cast<std::uint32_t>(hits_.size());
+    const std::uint32_t cached = hit_blocks * config_.block_tokens;
+    const std::uint32_t prompt_left =
+        request.prompt_tokens - std::min(cached, request.prompt_tokens);
+    bool whole = !config_.chunked_prefill && !request.split;
+    if (whole && prompt_left > config_.max_batched_tokens) {
+      if (first_time) {
+        reject(slot, Reason::PromptExceedsStepBudget);
+        continue;
+      }
+      request.split = true;
+      whole = false;
+    }
+
+    // The whole known sequence must fit, even if only a chunk is computed now. Inactive hits take
+    // room too.
+    if (blocks_for(known) - hits_active_ > pool_.room()) {
+      blocked_ = Blocked::Pool;
+      return;
+    }
+    const std::uint32_t chunk = std::min(known - cached, budget_);
+    if ((whole && prompt_left > budget_) || (chunk == 0 && known > cached)) {
+      blocked_ = Blocked::Budget;
+      return;
+    }
+    const std::uint32_t target = cached + chunk;
+    const std::uint32_t fresh = blocks_for(target) - hit_blocks;
+    // The room test above counts active hits before the cap on hits, so it can be one block too
+    // generous when a capped-off block was the active one. A waiting candidate never preempts
+    // (decisions.md 16): it waits.
+    if (!pool_.reserve(hits_, fresh)) {
+      blocked_ = Blocked::Pool;
+      return;
+    }
+    publish_removed();
+
+    waiting_.remove(requests_, slot);
+    running_.push_back(requests_, slot);
+    request.state = State::Running;
+    request.admission_order = next_order_++;
+    request.sealed.assign(hits_.begin(), hits_.end());
+    request.blocks = hit_blocks + fresh;
+    request.computed = target;
+    prefix_queried_ += known;
+    prefix_hits_ += cached;
+    const std::uint32_t reused = std::min(cached, request.prompt_tokens);
+    if (request.admissions++ == 0) {
+      request.first_admit = now;
+      request.reused_first = reused;
+    }
+    request.reused_max = std::max(request.reused_max, reused);
+    if (options_.history) request.history.push_back({now, reused});
+    if (options_.trace) trace_.admitted.push_back({request.ordinal, cached});
+    note_scheduled(slot, cached, target);
+    seal_computed(request);
+    if (chunk == 0 && budget_ == 0) return;
+  }
+}
+
+}  // namespace servecast::scheduler

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The blocks of a request: growing, sealing, releasing (engine-vllm.md 6.3-6.6).
+#include <algorithm>
+
+#include "scheduler/vllm/scheduler.hpp"
+
+namespace servecast::scheduler {
+
+std::uint64_t VllmScheduler::name_of(const Request& request, std::uint32_t block,
+                                     std::uint64_t parent) {
+  if (!options_.stepping) {
+    return provenance_name(request.content, block, config_.block_tokens, parent);
+  }
+  if (block < request.prompt_names.size()) return request.prompt_names[block];
+  return spelling_.hash(request.content, request.prompt_tokens, block, parent).prefix;
+}
+
+bool VllmScheduler::grow(Request& request, std::uint32_t target) {
+  const std::uint32_t blocks = blocks_for(target);
+  if (blocks > request.blocks) {
+    if (blocks - request.blocks > pool_.room()) return false;
+    pool_.take(blocks - request.blocks);
+    request.blocks = blocks;
+    publish_removed();
+  }
+  request.computed = target;
+  seal_computed(request);
+  return true;
+}
+
+void VllmScheduler::seal_computed(Request& request) {
+  if (!config_.prefix_caching) return;
+  std::uint32_t full = request.computed / config_.block_tokens;
+  if (!options_.stepping)
+    full = std::min(full, request.content.shareable_tokens / config_.block_tokens);
+  bool continues = false;  // the last block sealed was visible, so the next one extends its event
+  while (request.sealed.size() < full) {
+    const auto block = static_cast<std::uint32_t>(request.sealed.size());
+    const std::uint64_t parent = block == 0 ? 0 : pool_.name(request.sealed.back());
+    const std::uint64_t name = name_of(request, block, parent);
+    const cache::BlockPool::Sealed sealed = pool_.seal(name);
+    request.sealed.push_back(sealed.block);
+    if (options_.events && sealed.visible) {
+      const std::uint64_t local =
+          spelling_.hash(request.content, request.prompt_tokens, block, parent).local;
+      if (!continues) events_.push_back({true, block > 0, parent, {}});
+      events_.back().blocks.push_back({name, local});
+    }
+    continues = sealed.visible;
+  }
+}
+
+void VllmScheduler::publish_removed() {
+  std::vector<std::uint64_t>& names = pool_.evicted_names();
+  if (names.empty()) return;
+  KvEvent event;
+  for (const std::uint64_t name : names) event.blocks.push_back({name, 0});
+  events_.push_back(std::move(event));
+  names.clear();
+}
+
+// Tail first, so that a request's leaf blocks are evicted before their parents. `asked_again` says
+// that a request may look for the blocks that were never sealed.
+void VllmScheduler::release_blocks(Request& request, bool asked_again) {
+  const std::uint32_t full = config_.prefix_caching ? request.computed / config_.block_tokens : 0;
+  const auto sealed = static_cast<std::uint32_t>(request.sealed.size());
+  SERVECAST_CHECK(sealed <= full && full <= request.blocks);
+  pool_.give_back(request.blocks - full);
+  if (full > sealed) {
+    if (asked_again) {
+      names_.clear();
+      std::uint64_t parent = sealed == 0 ? 0 : pool_.name(request.sealed.back());
+      for (std::uint32_t block = sealed; block < full; ++block) {
+        parent = name_of(request, block, parent);
+        names_.push_back(parent);
+      }
+      for (auto name = names_.rbegin(); name != names_.rend(); ++name) pool_.retire(*name);
+    } else {
+      pool_.retire_unnamed(full - sealed);
+    }
+  }
+  for (auto block = request.sealed.rbegin(); block != request.sealed.rend(); ++block)
+    pool_.release(*block);
+  request.sealed.clear();
+  request.blocks = 0;
+  blocked_ = Blocked::Untested;
+}
+
+}  // namespace servecast::scheduler

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The requests in steady decode, as one: each grows by one token a pass, and nothing per request is
+// touched until it joins or leaves (architecture.md 4.2).
+//
+// Invariants: (1) context() is the sum of the members' known tokens at the next pass; (2) a member
+// needs a block in the pass in which its known tokens, less the one to be computed, fill its
+// blocks; (3) the due heap holds every member once.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/check.hpp"
+#include "scheduler/request.hpp"
+
+namespace servecast::scheduler {
+
+class Cohort {
+ public:
+  explicit Cohort(std::uint32_t block_tokens) : crossings_(block_tokens) {}
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(due_.size()); }
+  std::uint64_t context() const { return context_; }
+  std::uint64_t step() const { return step_; }  // of the next pass
+
+  // Members that need a block `ahead` passes after the next one.
+  std::uint32_t crossings(std::uint64_t ahead = 0) const {
+    return crossings_[(step_ + ahead) % crossings_.size()];
+  }
+  // Blocks that the next `passes` passes need together.
+  std::uint64_t crossings_total(std::uint64_t passes) const {
+    const std::uint64_t cycle = crossings_.size();
+    std::uint64_t total = passes / cycle * size();
+    for (std::uint64_t i = passes - passes % cycle; i < passes; ++i) total += crossings(i);
+    return total;
+  }
+
+  // Joins with the next pass, in which `known` tokens are known and after which `remaining` - 1 are
+  // to come. `order` is the running order. requires: remaining > 0.
+  void join(Slot slot, std::uint64_t known, std::uint32_t remaining, std::uint64_t order) {
+    SERVECAST_DCHECK(remaining > 0);
+    context_ += known;
+    ++crossings_[phase(known)];
+    due_.push_back({step_ + remaining - 1, order, slot});
+    std::push_heap(due_.begin(), due_.end(), later);
+  }
+  // Passes before the one in which a member gets its last token. requires: size() > 0.
+  std::uint64_t passes_to_due() const { return due_.front().step - step_; }
+
+  // The next member, in running order, that gets its last token in the pass just run; kNoSlot when
+  // none. `known` of it is what it was for that pass. Call before advance.
+  Slot next_due() const {
+    return !due_.empty() && due_.front().step == step_ ? due_.front().slot : kNoSlot;
+  }
+  void leave_due(std::uint64_t known) {
+    std::pop_heap(due_.begin(), due_.end(), later);
+    due_.pop_back();
+    context_ -= known;
+    SERVECAST_DCHECK(crossings_[phase(known)] > 0);
+    --crossings_[phase(known)];
+  }
+
+  void advance(std::uint64_t passes) {
+    step_ += passes;
+    context_ += passes * size();
+  }
+
+  void clear() {
+    due_.clear();
+    std::fill(crossings_.begin(), crossings_.end(), 0U);
+    context_ = 0;
+  }
+
+  // Members whose second token comes in the next pass.
+  std::vector<Slot> newcomers;
+
+ private:
+  struct Due {
+    std::uint64_t step, order;
+    Slot slot;
+  };
+  static bool later(const Due& a, const Due& b) {
+    return a.step != b.step ? a.step > b.step : a.order > b.order;
+  }
+  // Place in `crossings_` of a member with `known` tokens at the next pass.
+  std::size_t phase(std::uint64_t known) const {
+    const std::uint64_t size = crossings_.size();
+    return static_cast<std::size_t>((step_ + (size - (known - 1) % size) % size) % size);
+  }
+
+  std::vector<std::uint32_t>
+      crossings_;  // members by the step, modulo the block size, that needs a block
+  std::vector<Due> due_;
+  std::uint64_t context_ = 0;
+  std::uint64_t step_ = 0;
+};
+
+}  // namespace servecast::scheduler

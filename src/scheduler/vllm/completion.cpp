@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a pass: tokens, completions, membership of the cohort (engine-vllm.md 5.8-5.9).
+#include <algorithm>
+
+#include "scheduler/vllm/scheduler.hpp"
+
+namespace servecast::scheduler {
+
+void Outcome::clear() {
+  cohort_tokens = 0;
+  gaps_ns.clear();
+  taken_back.clear();
+  ended.clear();
+  trace = {};
+  events.clear();
+}
+
+// Output tokens still to come; 0 means that generation is complete.
+std::uint32_t VllmScheduler::remaining(const Request& request) const {
+  const std::uint32_t by_output = request.output_tokens - request.generated;
+  if (!config_.max_model_len) return by_output;
+  const std::uint32_t limit = *config_.max_model_len;
+  return std::min(by_output, limit - std::min(limit, request.known()));
+}
+
+void VllmScheduler::complete(Time end, Outcome& outcome) {
+  outcome.clear();
+  if (options_.trace) {
+    for (const Scheduled& item : scheduled_) {
+      if (item.slot == kNoSlot) continue;
+      trace_.scheduled.push_back({requests_[item.slot].ordinal, item.from, item.to});
+    }
+    outcome.trace = std::move(trace_);
+    trace_ = {};
+  }
+
+  // Requests that have nothing to generate end without a token, before everyone else.
+  for (Scheduled& item : scheduled_) {
+    if (item.slot == kNoSlot) continue;
+    const Request& request = requests_[item.slot];
+    if (request.computed < request.known() || remaining(request) > 0) continue;
+    if (options_.trace) outcome.trace.outputs.push_back({request.ordinal, 0, true});
+    if (tail_ == item.slot) tail_ = kNoSlot;
+    finish(item.slot, outcome);
+    item.slot = kNoSlot;
+  }
+
+  const bool formed = cohort_formed_;
+  if (formed && cohort_.size() > 0) {
+    outcome.cohort_tokens = cohort_.size();
+    for (const Slot slot : cohort_.newcomers) requests_[slot].second_token = end;
+    cohort_.newcomers.clear();
+    for (Slot slot = cohort_.next_due(); slot != kNoSlot; slot = cohort_.next_due()) {
+      Request& request = requests_[slot];
+      request.generated += static_cast<std::uint32_t>(cohort_.step() - request.joined_step);
+      request.computed = request.known();
+      request.blocks = blocks_for(request.computed);
+      cohort_.leave_due(request.known());
+      ++request.generated;
+      request.last_token = end;
+      if (options_.take_back) request.token_passes.back().second = pass_;
+      finish(slot, outcome);
+    }
+    cohort_.advance(1);
+  }
+
+  for (const Scheduled& item : scheduled_) {
+    if (item.slot == kNoSlot) continue;
+    const Request& request = requests_[item.slot];
+    if (request.computed < request.known()) {
+      tail_ = item.slot;
+      continue;
+    }
+    if (tail_ == item.slot) tail_ = kNoSlot;
+    emit(item.slot, end, outcome);
+    const bool complete = remaining(request) == 0;
+    if (options_.trace) outcome.trace.outputs.push_back({request.ordinal, 1, complete});
+    if (complete) {
+      finish(item.slot, outcome);
+    } else if (formed) {
+      join(item.slot);
+    }
+  }
+
+  for (const Slot slot : failed_) {
+    requests_[slot].reason = Reason::KvCapacity;
+    end_unserved(slot, Ending::Failed, outcome);
+  }
+  for (const Slot slot : rejected_) end_unserved(slot, Ending::Rejected, outcome);
+
+  if (options_.events) outcome.events.swap(events_);
+  last_end_ = end;
+  if (options_.take_back && !options_.stepping) {
+    log_.push(end);
+  }
+  ++pass_;
+  if (options_.stepping) return;
+  if (!formed) {
+    form_cohort();
+  } else if (tail_ != kNoSlot && tail_ != running_.last()) {
+    dissolve();  // a blocked tail was overtaken; possible only without chunked prefill
+  }
+}
+
+// One token for a request that is no member of the cohort.
+void VllmScheduler::emit(Slot slot, Time end, Outcome& outcome) {
+  Request& request = requests_[slot];
+  if (request.generated == 0) {
+    request.first_token = end;
+  } else {
+    if (request.generated == 1) request.second_token = end;
+    if (!options_.stepping) outcome.gaps_ns.push_back((end - request.last_token).ns);
+  }
+  ++request.generated;
+  request.last_token = end;
+  if (options_.stepping) {
+    request.token_times.push_back(end);
+  } else if (options_.take_back) {
+    if (!request.token_passes.empty() && request.token_passes.back().second + 1 == pass_) {
+      request.token_passes.back().second = pass_;
+    } else {
+      request.token_passes.emplace_back(pass_, pass_);
+    }
+  }
+}
+
+void VllmScheduler::finish(Slot slot, Outcome& outcome) {
+  Request& request = requests_[slot];
+  running_.remove(requests_, slot);
+  release_blocks(request, request.content.outlives);
+  request.state = State::Ended;
+  request.ending = Ending::Completed;
+  outcome.ended.push_back(slot);
+}
+
+// The end of a request that was rejected or failed: no gap of it counts.
+void VllmScheduler::end_unserved(Slot slot, Ending ending, Outcome& outcome) {
+  Request& request = requests_[slot];
+  request.state = State::Ended;
+  request.ending = ending;
+  if (!options_.stepping && options_.take_back) gaps_of(slot, pass_, outcome.taken_back);
+  outcome.ended.push_back(slot);
+}
+
+void VllmScheduler::join(Slot slot) {
+  Request& request = requests_[slot];
+  request.joined_step = cohort_.step();
+  cohort_.join(slot, request.known(), remaining(request), request.admission_order);
+  if (request.generated == 1) cohort_.newcomers.push_back(slot);
+}
+
+// Writes the members' counts back, so that the next pass can treat each by itself.
+void VllmScheduler::dissolve() {
+  for (Slot slot = running_.first(); slot != kNoSlot; slot = requests_[slot].after) {
+    if (slot == tail_) continue;
+    Request& request = requests_[slot];
+    const std::uint64_t passes = cohort_.step() - request.joined_step;
+    request.generated += static_cast<std::uint32_t>(passes);
+    request.computed = request.known() - 1;
+    request.blocks = blocks_for(request.computed);
+    request.last_token = last_end_;
+    if (options_.take_back) request.token_passes.back().second = pass_ - 1;
+  }
+  cohort_.newcomers.clear();
+  cohort_.clear();
+  cohort_formed_ = false;
+  tail_ = kNoSlot;
+}
+
+// Members are those whose last token lies at the last pass end; at most one other, at the end of
+// the running order, may be unfinished. Otherwise the next pass goes request by request again.
+void VllmScheduler::form_cohort() {
+  tail_ = kNoSlot;
+  for (Slot slot = running_.first(); slot != kNoSlot; slot = requests_[slot].after) {
+    const Request& request = requests_[slot];
+    if (request.generated > 0 && request.last_token == last_end_ &&
+        request.computed + 1 == request.known()) {
+      continue;
+    }
+    if (slot != running_.last()) return;
+    tail_ = slot;
+  }
+  for (Slot slot = running_.first(); slot != kNoSlot; slot = requests_[slot].after) {
+    if (slot != tail_) join(slot);
+  }
+  cohort_formed_ = true;
+}
+
+void VllmScheduler::gaps_of(Slot slot, std::uint64_t passes, std::vector<std::int64_t>& out) const {
+  const Request& request = requests_[slot];
+  Time before = kNever;
+  for (std::size_t i = 0; i < request.token_passes.size(); ++i) {
+    const auto [first, stored_last] = request.token_passes[i];
+    std::uint64_t last = stored_last;
+    const bool member = cohort_formed_ && request.state == State::Running && slot != tail_;
+    if (member && i + 1 == request.token_passes.size()) last = pass_ - 1;
+    for (std::uint64_t pass = first; pass <= last && pass < passes; ++pass) {
+      const Time end = log_.end(pass);
+      if (before != kNever) out.push_back((end - before).ns);
+      before = end;
+    }
+  }
+}
+
+void VllmScheduler::trim_log() {
+  if (!log_.wants_trim()) return;
+  std::uint64_t oldest = pass_;
+  for_each_live([&](Slot slot) {
+    const Request& request = requests_[slot];
+    if (!request.token_passes.empty())
+      oldest = std::min(oldest, request.token_passes.front().first);
+  });
+  log_.trim(oldest);
+}
+
+}  // namespace servecast::scheduler

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Composing a pass: the running requests first, then admissions (engine-vllm.md 5.1-5.6).
+#include "scheduler/vllm/scheduler.hpp"
+
+#include <algorithm>
+
+namespace servecast::scheduler {
+
+VllmScheduler::VllmScheduler(const RankConfig& config, const Options& options,
+                             RequestSlab& requests)
+    : config_(config),
+      options_(options),
+      requests_(requests),
+      pool_(config.blocks),
+      spelling_(config.block_tokens),
+      cohort_(config.block_tokens),
+      cohort_formed_(!options.stepping) {
+  shape_.capacity_tokens = std::uint64_t{config.blocks} * config.block_tokens;
+  if (options.events) pool_.keep_evicted_names();
+}
+
+const perf::StepShape& VllmScheduler::schedule(Time now, Admit admit) {
+  shape_ = {.capacity_tokens = shape_.capacity_tokens};
+  budget_ = config_.max_batched_tokens;
+  preempted_ = false;
+  progress_ = false;
+  scheduled_.clear();
+  failed_.clear();
+  rejected_.clear();
+  // Here, because what ended in the pass before has been shown by now and its gaps will stay.
+  if (options_.take_back) trim_log();
+
+  if (cohort_formed_ && !cohort_fits()) dissolve();
+  if (cohort_formed_) {
+    schedule_cohort();
+  } else {
+    schedule_each();
+  }
+  if (admit == Admit::Yes && !preempted_) admit_waiting(now);
+
+  // Whoever is ready and does not get its first token from the prefill itself is in the decode
+  // batch.
+  for (const Scheduled& item : scheduled_) {
+    if (item.slot == kNoSlot) continue;
+    const Request& request = requests_[item.slot];
+    const std::uint32_t known = request.known();
+    if (request.computed < known || remaining(request) == 0) continue;
+    if (request.generated == 0 && item.from < request.prompt_tokens) continue;
+    ++shape_.decode_requests;
+    shape_.decode_context += known;
+  }
+  return shape_;
+}
+
+// Tokens that the unfinished last request would compute after everyone in the cohort had one.
+std::uint32_t VllmScheduler::tail_chunk() const {
+  const Request& request = requests_[tail_];
+  const std::uint32_t budget = config_.max_batched_tokens - cohort_.size();
+  const std::uint32_t prompt_left =
+      request.prompt_tokens - std::min(request.computed, request.prompt_tokens);
+  if (!config_.chunked_prefill && !request.split && prompt_left > budget) return 0;
+  return std::min(request.known() - request.computed, budget);
+}
+
+bool VllmScheduler::cohort_fits() const {
+  if (cohort_.size() > config_.max_batched_tokens) return false;
+  std::uint32_t blocks = cohort_.crossings();
+  if (tail_ != kNoSlot)
+    blocks += blocks_for(requests_[tail_].computed + tail_chunk()) - requests_[tail_].blocks;
+  return blocks <= pool_.room();
+}
+
+void VllmScheduler::schedule_cohort() {
+  if (cohort_.size() > 0) {
+    pool_.take(cohort_.crossings());
+    budget_ -= cohort_.size();
+    shape_.decode_requests = cohort_.size();
+    shape_.decode_context = cohort_.context();
+    progress_ = true;
+  }
+  if (tail_ == kNoSlot) return;
+  const std::uint32_t chunk = tail_chunk();
+  if (chunk == 0) return;
+  Request& tail = requests_[tail_];
+  const std::uint32_t from = tail.computed;
+  const bool grown = grow(tail, from + chunk);
+  SERVECAST_CHECK(grown);
+  note_scheduled(tail_, from, from + chunk);
+}
+
+void VllmScheduler::schedule_each() {
+  Slot slot = running_.first();
+  while (slot != kNoSlot && budget_ > 0) {
+    const Slot after = requests_[slot].after;
+    switch (schedule_running(slot)) {
+      case Step::Done:
+        slot = requests_[slot].after;  // victims behind it are gone
+        break;
+      case Step::Gone:
+        slot = after;
+        break;
+      case Step::Blocked:
+        return;
+    }
+  }
+}
+
+VllmScheduler::Step VllmScheduler::schedule_running(Slot slot) {
+  Request& request = requests_[slot];
+  const std::uint32_t from = request.computed;
+  const std::uint32_t prompt_left = request.prompt_tokens - std::min(from, request.prompt_tokens);
+  if (!config_.chunked_prefill && !request.split && prompt_left > budget_) return Step::Blocked;
+  const std::uint32_t target = from + std::min(request.known() - from, budget_);
+  while (!grow(request, target)) {
+    const Slot victim =
+        config_.preemption_mode == PreemptionMode::Lifo ? running_.last() : running_.first();
+    if (victim == slot &&
+        running_.size() == 1) {  // alone, and the pool is too small (decisions.md 13)
+      request.blocks_needed = blocks_for(target);
+      request.blocks_available = pool_.capacity();
+      running_.remove(requests_, slot);
+      release_blocks(request, false);
+      failed_.push_back(slot);
+      progress_ = true;
+      return Step::Gone;
+    }
+    preempt(victim);
+    if (victim == slot) return Step::Gone;
+  }
+  note_scheduled(slot, from, target);
+  return Step::Done;
+}
+
+void VllmScheduler::preempt(Slot victim) {
+  Request& request = requests_[victim];
+  preempted_ = true;
+  progress_ = true;
+  ++preemptions_;
+  ++request.preemptions;
+  if (options_.trace) trace_.preempted.push_back(request.ordinal);
+  for (Scheduled& item : scheduled_) {  // scheduled in this very pass: undo its share
+    if (item.slot != victim) continue;
+    budget_ += item.to - item.from;
+    const std::uint32_t past = std::min(item.from, request.prompt_tokens);
+    const std::uint32_t done = std::min(item.to, request.prompt_tokens);
+    if (done > past) {
+      --shape_.prefill_requests;
+      shape_.prefill_isl -= done;
+      shape_.prefill_prefix -= past;
+      shape_.prefill_attention -= std::uint64_t{done - past} * (past + done);
+    }
+    item.slot = kNoSlot;
+  }
+  running_.remove(requests_, victim);
+  release_blocks(request, true);
+  request.state = State::Preempted;
+  request.computed = 0;
+  waiting_.push_front(requests_, victim);
+}
+
+void VllmScheduler::note_scheduled(Slot slot, std::uint32_t from, std::uint32_t to) {
+  const Request& request = requests_[slot];
+  scheduled_.push_back({slot, from, to});
+  progress_ = true;
+  budget_ -= to - from;
+  const std::uint32_t past = std::min(from, request.prompt_tokens);
+  const std::uint32_t done = std::min(to, request.prompt_tokens);
+  if (done == past) return;
+  ++shape_.prefill_requests;
+  shape_.prefill_isl += done;
+  shape_.prefill_prefix += past;
+  shape_.prefill_attention += std::uint64_t{done - past} * (past + done);
+}
+
+VllmScheduler::Quiet VllmScheduler::quiet(std::uint32_t passes_max) const {
+  if (!cohort_formed_ || cohort_.size() == 0 || tail_ != kNoSlot) return {};
+  if (!waiting_.empty() && !blocked_for_good()) return {};
+  if (cohort_.size() > config_.max_batched_tokens) return {};
+  const std::uint64_t due = cohort_.passes_to_due();
+  const auto wanted = static_cast<std::uint32_t>(std::min<std::uint64_t>(due, passes_max));
+  const bool completes = due < passes_max;
+  const std::uint32_t passes = wanted + (completes ? 1 : 0);
+  const std::uint64_t most = std::uint64_t{cohort_.size()} * (passes / config_.block_tokens + 1);
+  if (most <= pool_.room()) return {wanted, completes};
+  std::uint64_t room = pool_.room();
+  for (std::uint32_t i = 0; i < passes; ++i) {
+    if (cohort_.crossings(i) > room) return {i, false};
+    room -= cohort_.crossings(i);
+  }
+  return {wanted, completes};
+}
+
+void VllmScheduler::advance(std::span<const Time> ends) {
+  if (ends.empty()) return;
+  pool_.take(static_cast<std::uint32_t>(cohort_.crossings_total(ends.size())));
+  for (const Slot slot : cohort_.newcomers) requests_[slot].second_token = ends.front();
+  cohort_.newcomers.clear();
+  cohort_.advance(ends.size());
+  if (options_.take_back) {
+    for (const Time end : ends) log_.push(end);
+  }
+  pass_ += ends.size();
+  last_end_ = ends.back();
+}
+
+void VllmScheduler::verify() const {
+  pool_.verify();
+  SERVECAST_CHECK(running_.size() <= config_.max_sequences);
+  std::uint64_t context = 0;
+  std::uint32_t members = 0;
+  std::uint64_t blocks =
+      0;  // anonymous and referenced blocks of running requests, shared ones counted per holder
+  for (Slot s = running_.first(); s != kNoSlot; s = requests_[s].after) {
+    const Request& request = requests_[s];
+    SERVECAST_CHECK(request.state == State::Running);
+    if (cohort_formed_ && s != tail_) {
+      ++members;
+      const std::uint64_t known = request.known() + (cohort_.step() - request.joined_step);
+      context += known;
+      blocks += blocks_for(known - 1);
+    } else {
+      SERVECAST_CHECK(request.computed <= request.known());
+      SERVECAST_CHECK(request.blocks == blocks_for(request.computed));
+      blocks += request.blocks;
+    }
+  }
+  SERVECAST_CHECK(blocks >= pool_.active());
+  if (cohort_formed_) {
+    SERVECAST_CHECK(members == cohort_.size() && context == cohort_.context());
+    SERVECAST_CHECK(tail_ == kNoSlot || tail_ == running_.last());
+  }
+  for (Slot s = waiting_.first(); s != kNoSlot; s = requests_[s].after) {
+    SERVECAST_CHECK(requests_[s].state != State::Running && requests_[s].blocks == 0);
+  }
+  if (running_.empty()) SERVECAST_CHECK(pool_.active() == 0);
+}
+
+}  // namespace servecast::scheduler

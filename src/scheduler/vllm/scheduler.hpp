@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who runs in the next pass of a vLLM rank, and what happens to its blocks (engine-vllm.md 4-7).
+// Decides and applies; never times: the engine says when a pass ends.
+//
+//   const StepShape& shape = scheduler.schedule(now, Admit::Yes);
+//   scheduler.complete(now + duration, outcome);
+//
+// Two modes give the same results. The reference mode (stepping) computes every request by itself,
+// names blocks by real hashes as soon as they are full and keeps every token time. The fast mode
+// keeps steady decode as a cohort (cohort.hpp), counts blocks that nobody else can ask for, and
+// names blocks by provenance.
+//
+// Invariants: (1) while a cohort is formed, every running request is a member except at most one,
+// the tail, which is the last of the running list and unfinished; (2) running requests <=
+// max_sequences; (3) a request is in exactly one of the two lists until it ends; (4) preempted and
+// ended requests hold no block.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cache/block_pool.hpp"
+#include "perf/step_timer.hpp"
+#include "scheduler/pass_log.hpp"
+#include "scheduler/rank_config.hpp"
+#include "scheduler/request.hpp"
+#include "scheduler/spelling.hpp"
+#include "scheduler/vllm/cohort.hpp"
+
+namespace servecast::scheduler {
+
+enum class Admit : bool { No, Yes };
+
+// What a pass did to single requests; filled only when captured.
+struct PassTrace {
+  struct Scheduled {
+    std::uint64_t request;
+    std::uint32_t from, to;
+  };
+  struct Admitted {
+    std::uint64_t request;
+    std::uint32_t reused_tokens;
+  };
+  struct Output {
+    std::uint64_t request;
+    std::uint32_t tokens;
+    bool completed;
+  };
+  std::vector<Scheduled> scheduled;
+  std::vector<Admitted> admitted;
+  std::vector<std::uint64_t> preempted, rejected;
+  std::vector<Output> outputs;
+};
+
+struct KvEvent {
+  struct Block {
+    std::uint64_t hash, tokens_hash;
+  };
+  bool stored = false;  // else removed
+  bool has_parent = false;
+  std::uint64_t parent = 0;
+  std::vector<Block> blocks;
+};
+
+// What a pass shows when it ends.
+struct Outcome {
+  std::uint32_t cohort_tokens =
+      0;  // tokens that came one pass after the one before, all with that gap
+  std::vector<std::int64_t> gaps_ns;  // gaps of other tokens (fast mode)
+  std::vector<std::int64_t>
+      taken_back;           // gaps of requests that ended without completing (fast mode)
+  std::vector<Slot> ended;  // in output order
+  PassTrace trace;
+  std::vector<KvEvent> events;
+
+  void clear();
+};
+
+class VllmScheduler {
+ public:
+  struct Options {
+    bool stepping = false;
+    bool take_back = false;  // some request may end without completing
+    bool trace = false;      // stepping only
+    bool events = false;     // stepping only
+    bool history = false;    // keep Request::history
+  };
+  VllmScheduler(const RankConfig& config, const Options& options, RequestSlab& requests);
+
+  // Appends to the waiting queue. True when the next pass may treat it, false when it only queues
+  // behind a head that is blocked or when no seat is free.
+  bool submit(Slot slot);
+  bool has_work() const { return !running_.empty() || !waiting_.empty(); }
+  // True when the last schedule() computed tokens, admitted or ended a request.
+  bool made_progress() const { return progress_; }
+
+  // Composes the pass that starts now and moves its blocks.
+  const perf::StepShape& schedule(Time now, Admit admit);
+  // Gives out the tokens of the pass just scheduled and releases what completes with it.
+  void complete(Time end, Outcome& outcome);
+
+  // What the scheduler knows of passes to come while nobody speaks to it.
+  struct Quiet {
+    std::uint32_t passes = 0;     // pure decode, fixed membership, no preemption
+    bool then_completes = false;  // the pass after them is such a pass too but ends requests
+  };
+  Quiet quiet(std::uint32_t passes_max) const;
+  std::uint32_t cohort_size() const { return cohort_.size(); }
+  std::uint64_t cohort_context() const { return cohort_.context(); }
+  // Runs `ends.size()` quiet passes at once. requires: quiet() allowed them.
+  void advance(std::span<const Time> ends);
+
+  // Gaps that a live request has got in passes before number `passes` (fast mode).
+  void gaps_of(Slot slot, std::uint64_t passes, std::vector<std::int64_t>& out) const;
+  // Calls `visit(slot)` for every request in a list.
+  template <class Visit>
+  void for_each_live(Visit visit) const {
+    for (Slot s = running_.first(); s != kNoSlot; s = requests_[s].after) visit(s);
+    for (Slot s = waiting_.first(); s != kNoSlot; s = requests_[s].after) visit(s);
+  }
+
+  const cache::BlockPool& pool() const { return pool_; }
+  std::uint64_t passes() const { return pass_; }
+  std::uint32_t block_tokens() const { return config_.block_tokens; }
+  std::uint32_t running() const { return running_.size(); }
+  std::uint32_t waiting() const { return waiting_.size(); }
+  std::uint64_t preemptions() const { return preemptions_; }
+  std::uint64_t prefix_queried_tokens() const { return prefix_queried_; }
+  std::uint64_t prefix_hit_tokens() const { return prefix_hits_; }
+  // Blocks that the request needs for all its known tokens.
+  std::uint32_t blocks_for(std::uint64_t tokens) const {
+    return static_cast<std::uint32_t>((tokens + config_.block_tokens - 1) / config_.block_tokens);
+  }
+  void verify() const;
+
+ private:
+  // Why the head of the waiting queue was not admitted.
+  enum class Blocked : std::uint8_t { Untested, Seats, Pool, Budget };
+  struct Scheduled {
+    Slot slot;  // kNoSlot: preempted in the same pass
+    std::uint32_t from, to;
+  };
+  enum class Step : std::uint8_t { Done, Blocked, Gone };
+
+  // Composing a pass (scheduler.cpp).
+  bool cohort_fits() const;
+  void schedule_cohort();
+  void schedule_each();
+  Step schedule_running(Slot slot);
+  void preempt(Slot victim);
+  void note_scheduled(Slot slot, std::uint32_t from, std::uint32_t to);
+  std::uint32_t tail_chunk() const;
+
+  // Admission (admission.cpp).
+  void admit_waiting(Time now);
+  void look_up(const Request& request);
+  void reject(Slot slot, Reason reason);
+  bool blocked_for_good() const;
+
+  // Ending a pass (completion.cpp).
+  void emit(Slot slot, Time end, Outcome& outcome);
+  void finish(Slot slot, Outcome& outcome);
+  void end_unserved(Slot slot, Ending ending, Outcome& outcome);
+  void join(Slot slot);
+  void dissolve();
+  void form_cohort();
+  void trim_log();
+  std::uint32_t remaining(const Request& request) const;
+
+  // Blocks of a request (blocks.cpp).
+  bool grow(Request& request, std::uint32_t target);
+  void seal_computed(Request& request);
+  void release_blocks(Request& request, bool asked_again);
+  std::uint64_t name_of(const Request& request, std::uint32_t block, std::uint64_t parent);
+  void publish_removed();
+
+  RankConfig config_;
+  Options options_;
+  RequestSlab& requests_;
+  cache::BlockPool pool_;
+  Spelling spelling_;
+  RequestList running_, waiting_;
+  Cohort cohort_;
+  bool cohort_formed_;
+  Slot tail_ = kNoSlot;
+  Blocked blocked_ = Blocked::Untested;
+
+  // The pass being composed.
+  perf::StepShape shape_;
+  std::uint32_t budget_ = 0;
+  bool preempted_ = false;
+  bool progress_ = false;
+  std::vector<Scheduled> scheduled_;
+  std::vector<Slot> failed_, rejected_;
+  std::vector<cache::BlockIndex> hits_;
+  std::uint32_t hits_active_ = 0;
+  std::vector<std::uint64_t> names_;  // scratch
+  PassTrace trace_;
+  std::vector<KvEvent> events_;
+
+  Time last_end_;
+  std::uint64_t pass_ = 0;  // passes completed
+  std::uint64_t next_order_ = 0;
+  PassLog log_;
+  std::uint64_t preemptions_ = 0, prefix_queried_ = 0, prefix_hits_ = 0;
+};
+
+}  // namespace servecast::scheduler
