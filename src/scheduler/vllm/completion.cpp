@@ -138,6 +138,7 @@ void VllmScheduler::end_unserved(Slot slot, Ending ending, Outcome& outcome) {
   Request& request = requests_[slot];
   request.state = State::Ended;
   request.ending = ending;
+  if (options_.trace) outcome.trace.outputs.push_back({request.ordinal, 0, false});
   if (!options_.stepping && options_.take_back) gaps_of(slot, pass_, outcome.taken_back);
   outcome.ended.push_back(slot);
 }
