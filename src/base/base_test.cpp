@@ -68,12 +68,14 @@ TEST(Random, BoundedDrawsStayInsideAndReachAll) {
 }
 
 TEST(Hash, GivesThePublishedBlockHashes) {  // replay.md 32 case 1
-  const std::array<std::uint32_t, 4> a{1, 2, 3, 4}, b{5, 6, 7, 8}, seven{7, 7, 7, 7}, zero{}, one{1, 1, 1, 1};
+  const std::array<std::uint32_t, 4> a{1, 2, 3, 4}, b{5, 6, 7, 8}, seven{7, 7, 7, 7}, zero{},
+      one{1, 1, 1, 1};
   EXPECT_EQ(local_block_hash(a), 14643705804678351452ULL);
   EXPECT_EQ(local_block_hash(b), 16777012769546811212ULL);
   EXPECT_EQ(chained_block_hash(local_block_hash(a), local_block_hash(b)), 4945711292740353085ULL);
   EXPECT_EQ(local_block_hash(seven), 16259602842512645169ULL);
-  EXPECT_EQ(chained_block_hash(local_block_hash(seven), local_block_hash(seven)), 9812067070305159075ULL);
+  EXPECT_EQ(chained_block_hash(local_block_hash(seven), local_block_hash(seven)),
+            9812067070305159075ULL);
   const std::uint64_t second = chained_block_hash(local_block_hash(zero), local_block_hash(zero));
   EXPECT_EQ(local_block_hash(zero), 13277122834585657784ULL);
   EXPECT_EQ(local_block_hash(one), 17197628134376687251ULL);
@@ -83,6 +85,14 @@ TEST(Hash, GivesThePublishedBlockHashes) {  // replay.md 32 case 1
 
 TEST(Hash, Sha256OfTheEmptyText) {
   EXPECT_EQ(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+TEST(Hash, Sha256InPiecesIsThatOfTheWhole) {
+  Sha256 digest;
+  for (const std::string_view piece : {"a", "", "bc"}) digest.update(piece);
+  // FIPS 180-2, appendix B.1.
+  EXPECT_EQ(digest.hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST(Text, PrintsDoublesShortestAndMarked) {  // replay.md 24
