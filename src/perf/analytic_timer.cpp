@@ -4,6 +4,7 @@
 #include "perf/pass_cost.hpp"
 #include "perf/ratios.hpp"
 #include "perf/rounding.hpp"
+#include "perf/shape_sums.hpp"
 #include "perf/timers.hpp"
 
 namespace servecast::perf {
@@ -18,12 +19,12 @@ class AnalyticTimer final : public StepTimer {
 
   StepTime time(const StepShape& shape) const override {
     StepTime t;
-    double attention_ms = 0.0;
     Duration decode;  // of the decode batch by itself, unscaled
+    double attention_ms = 0.0;
     if (shape.decode_requests > 0) {
-      attention_ms = cost_.decode_attention_ms(shape.decode_requests, shape.decode_context);
-      const double batch_ms = cost_.batch_ms(shape.decode_requests, shape.decode_requests);
-      decode = quantised(batch_ms + attention_ms, 1.0);
+      const DecodeBatch batch = cost_.decode_batch(shape.decode_requests);
+      attention_ms = batch.attention_ms(as_double(shape.decode_context));
+      decode = quantised(batch.ms(shape.decode_context), 1.0);
       t.decode = scaled(decode, decode_ratio_);
     }
     const std::uint64_t fresh =
@@ -48,9 +49,9 @@ class AnalyticTimer final : public StepTimer {
       std::fill(out.begin(), out.end(), Duration{});
       return;
     }
-    const double batch_ms = cost_.batch_ms(requests, requests);
+    const DecodeBatch batch = cost_.decode_batch(requests);
     for (Duration& d : out) {
-      d = quantised(batch_ms + cost_.decode_attention_ms(requests, context), decode_ratio_);
+      d = quantised(batch.ms(context), decode_ratio_);
       context += requests;
     }
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "perf/operators.hpp"
 #include "perf/shape_sums.hpp"
@@ -49,6 +50,21 @@ struct ExpertLine {
   }
 };
 
+// Decode attention of one batch size, as a function of the context alone.
+struct DecodeAttention {
+  double read_max = 0.0;  // tokens that a window leaves to the whole batch
+  double fixed_ms = 0.0;
+  double ms_per_context = 0.0;
+  double math_ms_per_context = 0.0;
+  double index_ms_per_context = 0.0;
+
+  double at(double context) const {
+    const double read = std::min(context, read_max);
+    return std::max(fixed_ms + ms_per_context * read, math_ms_per_context * read) +
+           index_ms_per_context * context;
+  }
+};
+
 // Attention of some layers; ms per unit of each sum of a StepShape. A window bounds the sums: no
 // request attends to more than its window, nor to more than all. That is exact when all requests of
 // the batch are longer than the window, or none is; in between it is an upper bound.
@@ -78,13 +94,13 @@ struct AttentionLine {
     return std::max(prefill_math_ms_per_pair * attended, memory) + index;
   }
 
-  double decode(std::uint32_t requests, std::uint64_t context) const {
-    double read = as_double(context);
-    if (window > 0) read = std::min(read, double(requests) * as_double(window));
-    const double memory = decode_ms_per_request * requests + decode_ms_per_context * read;
-    const double index =
-        std::max(index_ms_per_context, index_math_ms_per_context) * as_double(context);
-    return std::max(decode_math_ms_per_context * read, memory) + index;
+  DecodeAttention decode(std::uint32_t requests) const {
+    return {.read_max = window > 0 ? double(requests) * as_double(window)
+                                   : std::numeric_limits<double>::infinity(),
+            .fixed_ms = decode_ms_per_request * requests,
+            .ms_per_context = decode_ms_per_context,
+            .math_ms_per_context = decode_math_ms_per_context,
+            .index_ms_per_context = std::max(index_ms_per_context, index_math_ms_per_context)};
   }
 };
 

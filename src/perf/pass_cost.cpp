@@ -102,20 +102,17 @@ AttentionLine attention_line(const Placement& placement, const Efficiency& effic
           .index_ms_per_context = work.index_bytes_per_context * memory_ms};
 }
 
-std::vector<AttentionLine> attention_lines(const Placement& placement,
-                                           const Efficiency& efficiency) {
+void add_attention(const Placement& placement, const Efficiency& efficiency, PassCost& cost) {
   const catalog::ModelCard& model = placement.model;
-  if (const auto* latent = std::get_if<catalog::LatentAttention>(&model.attention))
-    return {attention_line(placement, efficiency, model.layers,
-                           latent->index ? latent->index->tokens : 0)};
+  if (const auto* latent = std::get_if<catalog::LatentAttention>(&model.attention)) {
+    const std::uint64_t picked = latent->index ? latent->index->tokens : 0;
+    cost.global = attention_line(placement, efficiency, model.layers, picked);
+    return;
+  }
   const auto& window = std::get<catalog::GroupedAttention>(model.attention).window;
   const std::uint32_t windowed = window ? window->layers : 0;
-  std::vector<AttentionLine> lines;
-  if (windowed > 0)
-    lines.push_back(attention_line(placement, efficiency, windowed, window->tokens));
-  if (windowed < model.layers)
-    lines.push_back(attention_line(placement, efficiency, model.layers - windowed, 0));
-  return lines;
+  cost.global = attention_line(placement, efficiency, model.layers - windowed, 0);
+  if (window) cost.windowed = attention_line(placement, efficiency, windowed, window->tokens);
 }
 
 // A collective over `gpus` GPUs, `count` times a pass: small messages wait for the latency, large
@@ -164,17 +161,15 @@ double PassCost::batch_ms(std::uint64_t tokens_new, std::uint64_t sequences) con
   return experts ? ms + experts->at(tokens_new) : ms;
 }
 
-double PassCost::decode_attention_ms(std::uint32_t requests, std::uint64_t context) const {
-  double ms = 0.0;
-  for (const AttentionLine& line : attention) ms += line.decode(requests, context);
-  return ms;
+DecodeBatch PassCost::decode_batch(std::uint32_t requests) const {
+  return {.batch_ms = batch_ms(requests, requests),
+          .global = global.decode(requests),
+          .windowed = windowed.decode(requests)};
 }
 
 double PassCost::prefill_attention_ms(std::uint64_t fresh, std::uint64_t context,
                                       std::uint64_t pairs) const {
-  double ms = 0.0;
-  for (const AttentionLine& line : attention) ms += line.prefill(fresh, context, pairs);
-  return ms;
+  return global.prefill(fresh, context, pairs) + windowed.prefill(fresh, context, pairs);
 }
 
 PassCost pass_cost_of(const Placement& placement) {
@@ -185,7 +180,7 @@ PassCost pass_cost_of(const Placement& placement) {
   add_matrices(placement, list, efficiency, cost);
   cost.tokens.push_back(elementwise_line(placement, list));
   cost.experts = expert_line(placement, list, efficiency);
-  cost.attention = attention_lines(placement, efficiency);
+  add_attention(placement, efficiency, cost);
   add_collectives(placement, list, efficiency, cost);
   return cost;
 }
