@@ -79,6 +79,20 @@ void Worker::begin(Time start, Admit admit) {
   pass_.end = start + pass_.time.prefill + pass_.time.decode;
   scheduler_.complete(pass_.end, pass_.outcome);
   in_flight_ = true;
+  if (!capture_) return;
+  // The rank as the pass left it; requests that arrive until it ends do not show.
+  const cache::BlockPool& pool = scheduler_.pool();
+  captured_ = {.start = start,
+               .end = pass_.end,
+               .time = pass_.time,
+               .shape = pass_.shape,
+               .trace = {},
+               .events = {},
+               .blocks_active = pool.active(),
+               .blocks_inactive = pool.inactive(),
+               .blocks_free = pool.free(),
+               .running = scheduler_.running(),
+               .waiting = scheduler_.waiting()};
 }
 
 void Worker::retire_pass() {
@@ -95,11 +109,11 @@ void Worker::retire_pass() {
   }
   ended_.insert(ended_.end(), outcome.ended.begin(), outcome.ended.end());
   if (capture_) {
-    const cache::BlockPool& pool = scheduler_.pool();
-    finished_.push_back({passes_, pass_.start, pass_.end, pass_.time, pass_.shape,
-                         std::move(pass_.outcome.trace), std::move(pass_.outcome.events),
-                         pool.active(), pool.inactive(), pool.free(), scheduler_.running(),
-                         scheduler_.waiting()});
+    FinishedPass& captured = finished_.emplace_back();
+    captured = std::move(captured_);
+    captured.pass = passes_;
+    captured.trace = std::move(pass_.outcome.trace);
+    captured.events = std::move(pass_.outcome.events);
   }
   note_pass(pass_.end, pass_.shape.decode_requests, pass_.shape.decode_context);
   last_end_ = pass_.end;

@@ -105,6 +105,7 @@ class Worker {
   Time last_end_;  // of the last pass retired
   bool in_flight_ = false;
   Pass pass_;  // in flight: begun, not ended
+  FinishedPass captured_;
 
   // The run: passes next_, next_ + 1, ... of ends_ are not committed. The last one may end
   // requests.

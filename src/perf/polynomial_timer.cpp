@@ -13,13 +13,13 @@ namespace {
 constexpr double kDecodeMaxMs = 34.01;
 
 double prefill_ms(double tokens) {
-  return 4.209989e-7 * (tokens * tokens) + 1.518344e-2 * tokens + 16.50142;
+  return 4.209989e-7 * tokens * tokens + 1.518344e-2 * tokens + 16.50142;
 }
 
 // The share of the pool that the batch holds decides; a pool without capacity counts as full.
 double decode_ms(double context, double capacity) {
   const double share = capacity > 0.0 ? std::min(1.0, context / capacity) : 1.0;
-  return std::max(1.0, -25.74 * (share * share) + 54.01 * share + 5.74);
+  return std::max(1.0, -25.74 * share * share + 54.01 * share + 5.74);
 }
 
 class PolynomialTimer final : public StepTimer {

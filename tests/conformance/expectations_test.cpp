@@ -127,7 +127,8 @@ TEST(Expectations, NameTheRowAndTheFieldThatDeviates) {
 
 TEST(Expectations, NameTheSummaryKeyThatDeviates) {
   expect_each_named(summary_mismatch,
-                    {{"ttft", [](Recording& r) { r.requests[0].record.first_token = at(11); }},
+                    {{"tpot", [](Recording& r) { r.requests[0].record.first_token = at(11); }},
+                     {"ttst", [](Recording& r) { r.requests[0].record.second_token = at(11); }},
                      {"itl", [](Recording& r) { r.totals.gaps.gaps_ns[0].second = 2; }},
                      {"e2e", [](Recording& r) { r.requests[0].record.last_token = at(13); }},
                      {"duration_ms", [](Recording& r) { r.requests[0].record.terminal = at(13); }},

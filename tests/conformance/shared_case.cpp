@@ -56,9 +56,24 @@ std::optional<double> moment(const json& value) {
   return value.is_null() ? std::nullopt : std::optional(value.get<double>());
 }
 
+// The reference ignores block ids beyond those that a prompt needs; the product refuses such rows
+// (decisions.md 9b), so the surplus is left out.
+std::shared_ptr<const TraceFile> read_trace(const fs::path& path, std::size_t block_tokens) {
+  std::string text;
+  each_line(read_text(path), [&](json row) {
+    json& ids = row.at("hash_ids");
+    const std::size_t needed =
+        (row.at("input_length").get<std::size_t>() + block_tokens - 1) / block_tokens;
+    while (ids.size() > needed) ids.erase(ids.size() - 1);
+    text += row.dump() + "\n";
+  });
+  return std::make_shared<const TraceFile>(text);
+}
+
 void read_args(const json& args, const fs::path& trace, SharedCase& out) {
+  out.trace = read_trace(trace, args.at("trace_block_size"));
   workload::TraceSource source;
-  source.path = trace.string();
+  source.path = out.trace->path();
   out.spec.load.kind = workload::Load::Kind::TraceTimestamps;
   out.spec.stop = {};
   scheduler::RankConfig& rank = out.deployment.rank;

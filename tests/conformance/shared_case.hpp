@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "replay/simulation.hpp"
+#include "support/trace_file.hpp"
 #include "workload/spec.hpp"
 
 namespace servecast::test {
@@ -42,8 +44,9 @@ struct SharedCase {
   std::string name;
   replay::Deployment deployment;
   workload::Spec spec;
-  std::vector<ExpectedRequest> requests;  // by trace row
-  std::map<std::string, double> summary;  // the numbers of summary.json
+  std::shared_ptr<const TraceFile> trace;  // what spec.source names
+  std::vector<ExpectedRequest> requests;   // by trace row
+  std::map<std::string, double> summary;   // the numbers of summary.json
   std::vector<std::uint64_t> passes_per_worker;
   std::vector<replay::PoolState> final_pools;
   std::vector<ExpectedPass> passes;  // by worker, then pass; empty when the case has none

@@ -62,8 +62,8 @@ void read_router(const Value& router, replay::Deployment& out) {
 
 CaseRequest read_request(const Value& value, std::size_t index,
                          const std::vector<CaseRequest>& before, std::uint32_t trace_block) {
-  value.only({"at_ms", "after", "delay_ms", "prompt", "prompt_same_as", "same_tokens", "output",
-              "output_tokens"});
+  value.only({"at_ms", "after", "delay_ms", "prompt", "prompt_same_as", "same_tokens", "ids",
+              "output", "output_tokens"});
   CaseRequest out;
   if (const Value* v = value.find("at_ms")) out.at_ms = v->number();
   if (const Value* v = value.find("after")) {
@@ -90,6 +90,10 @@ CaseRequest read_request(const Value& value, std::size_t index,
     value.refuse("prompts can part only where a trace block ends; set trace_block_tokens");
   }
   if (out.prompt == 0) value.refuse("a prompt has at least one token");
+  if (const Value* v = value.find("ids")) {
+    for (const Value& id : v->list) out.ids.push_back(id.count());
+    if (out.same_tokens > 0) v->refuse("ids or prompt_same_as");
+  }
   if (const Value* v = value.find("output_tokens")) {
     for (const Value& token : v->list) out.output_tokens.push_back(small(token));
     out.output = static_cast<std::uint32_t>(out.output_tokens.size());
@@ -396,7 +400,8 @@ TextCase read_text_case(const Value& document) {
   for (const Value& request : requests.list) {
     out.requests.push_back(
         read_request(request, out.requests.size(), out.requests, out.trace_block_tokens));
-    if (!out.requests.back().output_tokens.empty()) out.respell = false;
+    const CaseRequest& last = out.requests.back();
+    if (!last.output_tokens.empty() || !last.ids.empty()) out.respell = false;
   }
   if (out.requests.empty()) requests.refuse("a case has requests");
   out.expect = document.at("expect").list;
@@ -413,7 +418,8 @@ std::string mooncake_text(const TextCase& text_case, std::uint32_t block_tokens)
     const std::uint32_t blocks = (request.prompt + block_tokens - 1) / block_tokens;
     const std::uint32_t same = (request.same_tokens + block_tokens - 1) / block_tokens;
     std::vector<std::uint64_t>& own = ids.emplace_back();
-    for (std::uint32_t b = 0; b < blocks; ++b) {
+    own = request.ids;
+    for (std::uint32_t b = 0; b < blocks && request.ids.empty(); ++b) {
       own.push_back(b < same ? ids[request.same_as][b] : r * 1'000'000 + b);
     }
     session[r] = request.after ? session[*request.after] : r;

@@ -22,6 +22,7 @@ struct CaseRequest {
   std::uint32_t output = 0;
   std::uint32_t same_tokens = 0;  // leading tokens that equal those of request `same_as`
   std::uint32_t same_as = 0;
+  std::vector<std::uint64_t> ids;            // trace block ids; empty: own content, then `same_as`
   std::vector<std::uint32_t> output_tokens;  // authored
 };
 

@@ -36,6 +36,7 @@ void VllmScheduler::complete(Time end, Outcome& outcome) {
 
   // Requests that have nothing to generate end without a token, before everyone else.
   for (Scheduled& item : scheduled_) {
+    if (!nothing_to_generate_) break;
     if (item.slot == kNoSlot) continue;
     const Request& request = requests_[item.slot];
     if (request.computed < request.known() || remaining(request) > 0) continue;
@@ -138,6 +139,7 @@ void VllmScheduler::end_unserved(Slot slot, Ending ending, Outcome& outcome) {
   Request& request = requests_[slot];
   request.state = State::Ended;
   request.ending = ending;
+  if (options_.trace) outcome.trace.outputs.push_back({request.ordinal, 0, false});
   if (!options_.stepping && options_.take_back) gaps_of(slot, pass_, outcome.taken_back);
   outcome.ended.push_back(slot);
 }
