@@ -13,16 +13,15 @@
 namespace servecast {
 namespace {
 
-void quarter_round(std::array<std::uint32_t, 16>& x, std::size_t a, std::size_t b, std::size_t c,
-                   std::size_t d) {
-  x[a] += x[b];
-  x[d] = std::rotl(x[d] ^ x[a], 16);
-  x[c] += x[d];
-  x[b] = std::rotl(x[b] ^ x[c], 12);
-  x[a] += x[b];
-  x[d] = std::rotl(x[d] ^ x[a], 8);
-  x[c] += x[d];
-  x[b] = std::rotl(x[b] ^ x[c], 7);
+inline void quarter_round(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c, std::uint32_t& d) {
+  a += b;
+  d = std::rotl(d ^ a, 16);
+  c += d;
+  b = std::rotl(b ^ c, 12);
+  a += b;
+  d = std::rotl(d ^ a, 8);
+  c += d;
+  b = std::rotl(b ^ c, 7);
 }
 
 }  // namespace
@@ -46,18 +45,18 @@ void Random::refill() {
   for (std::size_t i = 0; i < 8; ++i) start[4 + i] = key_[i];
   start[12] = static_cast<std::uint32_t>(block_index_);
   start[13] = static_cast<std::uint32_t>(block_index_ >> 32);
-  block_ = start;
+  std::array<std::uint32_t, 16> x = start;
   for (int round = 0; round < 6; ++round) {
-    quarter_round(block_, 0, 4, 8, 12);
-    quarter_round(block_, 1, 5, 9, 13);
-    quarter_round(block_, 2, 6, 10, 14);
-    quarter_round(block_, 3, 7, 11, 15);
-    quarter_round(block_, 0, 5, 10, 15);
-    quarter_round(block_, 1, 6, 11, 12);
-    quarter_round(block_, 2, 7, 8, 13);
-    quarter_round(block_, 3, 4, 9, 14);
+    quarter_round(x[0], x[4], x[8], x[12]);
+    quarter_round(x[1], x[5], x[9], x[13]);
+    quarter_round(x[2], x[6], x[10], x[14]);
+    quarter_round(x[3], x[7], x[11], x[15]);
+    quarter_round(x[0], x[5], x[10], x[15]);
+    quarter_round(x[1], x[6], x[11], x[12]);
+    quarter_round(x[2], x[7], x[8], x[13]);
+    quarter_round(x[3], x[4], x[9], x[14]);
   }
-  for (std::size_t i = 0; i < 16; ++i) block_[i] += start[i];
+  for (std::size_t i = 0; i < 16; ++i) block_[i] = x[i] + start[i];
   ++block_index_;
   used_ = 0;
 }

@@ -44,8 +44,8 @@ struct Placement {
   catalog::ModelCard model;
   catalog::SystemCard system;
   catalog::EngineKind engine = catalog::EngineKind::Vllm;
-  Parallelism parallelism;
-  Precisions precisions;
+  Parallelism parallelism = {};
+  Precisions precisions = {};
 };
 
 // Every rule of perfmodel.md 2.3 and product.md 10.8 that the placement breaks; each message names

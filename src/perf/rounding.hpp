@@ -21,13 +21,17 @@ inline std::int64_t round_nonnegative(double x) {
   return whole + static_cast<std::int64_t>(x - static_cast<double>(whole) >= 0.5);
 }
 
-// engine-vllm.md 5.7: the raw duration becomes whole nanoseconds, then is divided by the speed-up
-// ratio and becomes whole nanoseconds again. Ratio 0 leaves it as it is. requires: ms and ratio are
-// finite and not negative.
+// Whole nanoseconds divided by a speed-up ratio, whole nanoseconds again; ratio 0 leaves them as
+// they are. requires: ratio is finite and not negative, the duration is not negative.
+inline Duration scaled(Duration raw, double ratio) {
+  if (ratio == 0.0 || ratio == 1.0) return raw;
+  return {round_nonnegative(std::min(static_cast<double>(raw.ns) / ratio, kPartMaxNs))};
+}
+
+// engine-vllm.md 5.7: the raw duration becomes whole nanoseconds before it is scaled.
+// requires: as scaled; ms is not negative.
 inline Duration quantised(double ms, double ratio) {
-  const std::int64_t raw = round_nonnegative(std::min(ms * 1e6, kPartMaxNs));
-  if (ratio == 0.0 || ratio == 1.0) return {raw};
-  return {round_nonnegative(std::min(static_cast<double>(raw) / ratio, kPartMaxNs))};
+  return scaled({round_nonnegative(std::min(ms * 1e6, kPartMaxNs))}, ratio);
 }
 
 }  // namespace servecast::perf

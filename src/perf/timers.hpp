@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timers that need no model and no hardware.
+// The timers. Each is made once per role and shared by its ranks.
 //
 //   auto timer = perf::fixed_timer({.prefill_ms = 10.0, .decode_ms = 2.0});
 //   if (!timer) return report(timer.error());
@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/problem.hpp"
+#include "perf/placement.hpp"
 #include "perf/step_timer.hpp"
 
 namespace servecast::perf {
@@ -33,5 +34,12 @@ Result<Timer> fixed_timer(const FixedDurations& durations, const SpeedRatios& ra
 
 // The built-in polynomial of engine-vllm.md 5.7. Problems: ratios as above.
 Result<Timer> polynomial_timer(const SpeedRatios& ratios = {});
+
+// Durations from the model's operators: bytes and operations of each, divided by what the hardware
+// reaches, plus collectives and host cost (docs/reference/performance-model.md). One rank's batch
+// decides; with attention-data ranks the others are taken to hold the same. Monotone in tokens,
+// context and batch. Does not ask whether the placement fits into memory: ask kv_capacity first.
+// Problems: those of check(placement), ratios as above, context parallelism ("timing.unsupported").
+Result<Timer> analytic_timer(const Placement& placement, const SpeedRatios& ratios = {});
 
 }  // namespace servecast::perf

@@ -47,7 +47,7 @@ void Driver::open_session(Time ready) {
   open.history.clear();
   ++open_count_;
   ready_.push_back({ready, open.session.index, at});
-  std::push_heap(ready_.begin(), ready_.end(), later);
+  std::push_heap(ready_.begin(), ready_.end(), Later{});
   fetch();
 }
 
@@ -61,7 +61,7 @@ bool Driver::release(Time now, scheduler::Request& request) {
   while (!closed_ && has_session_ && session_.arrival <= now) open_session(session_.arrival);
   if (ready_.empty() || ready_.front().time > now) return false;
   const Ready ready = ready_.front();
-  std::pop_heap(ready_.begin(), ready_.end(), later);
+  std::pop_heap(ready_.begin(), ready_.end(), Later{});
   ready_.pop_back();
   request.driver = ready.open;
   fill(open_[ready.open], ready.time, request);
@@ -137,7 +137,7 @@ void Driver::ended(const scheduler::Request& request, Time now) {
     }
   }
   ready_.push_back({now + open.session.turns[open.next_turn].delay, open.session.index, at});
-  std::push_heap(ready_.begin(), ready_.end(), later);
+  std::push_heap(ready_.begin(), ready_.end(), Later{});
 }
 
 void Driver::end_session(std::uint32_t open, Time now) {

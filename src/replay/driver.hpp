@@ -45,9 +45,11 @@ class Driver {
     std::uint32_t session;
     std::uint32_t open;  // index into open_
   };
-  static bool later(const Ready& a, const Ready& b) {
-    return a.time != b.time ? a.time > b.time : a.session > b.session;
-  }
+  struct Later {
+    bool operator()(const Ready& a, const Ready& b) const {
+      return a.time != b.time ? a.time > b.time : a.session > b.session;
+    }
+  };
 
   void fetch();
   void open_session(Time ready);

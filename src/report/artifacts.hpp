@@ -70,6 +70,7 @@ class OutputDirectory {
     std::string sha256;
   };
   Result<void> make_directory();
+  Result<void> replace(const std::vector<std::string>& present);
   void discard();
 
   OutputOptions options_;

@@ -10,9 +10,13 @@ namespace {
 
 constexpr std::uint64_t kMicroPerNanosecond = 1'000'000'000'000'000;  // 1e9 ns/s * 1e6
 
-std::int64_t not_negative(Duration duration) { return std::max<std::int64_t>(0, duration.ns); }
+std::int64_t not_negative(Duration duration) {
+  return std::max<std::int64_t>(0, duration.ns);
+}
 
-std::uint64_t samples(Duration duration) { return static_cast<std::uint64_t>(not_negative(duration)); }
+std::uint64_t samples(Duration duration) {
+  return static_cast<std::uint64_t>(not_negative(duration));
+}
 
 UInt128 divide_half_up(UInt128 dividend, std::uint64_t divisor) {
   const UInt128 raised = dividend + divisor / 2;
@@ -21,8 +25,9 @@ UInt128 divide_half_up(UInt128 dividend, std::uint64_t divisor) {
   return raised / divisor;
 }
 
-// Bounds are given in double milliseconds and times are whole nanoseconds: the bound is rounded to them
-// (decisions.md 18). A bound past the range of time always holds; one that is no number never does.
+// Bounds are given in double milliseconds and times are whole nanoseconds: the bound is rounded to
+// them (decisions.md 18). A bound past the range of time always holds; one that is no number never
+// does.
 bool within(UInt128 value_ns, double bound_ms, std::uint32_t times) {
   if (!(bound_ms >= 0)) return false;
   const auto bound_ns = ns_from_ms(bound_ms);
@@ -44,7 +49,8 @@ bool meets(const Sla& sla, const replay::RequestRecord& record) {
   if (!is_counted(record)) return false;
   const std::uint32_t tokens = record.output_tokens;
   const Time last = tokens > 0 ? record.last_token : record.terminal;
-  if (sla.ttft_ms && (tokens == 0 || !within(samples(record.first_token - record.arrival), *sla.ttft_ms, 1)))
+  if (sla.ttft_ms &&
+      (tokens == 0 || !within(samples(record.first_token - record.arrival), *sla.ttft_ms, 1)))
     return false;
   if (sla.e2e_ms && !within(samples(last - record.arrival), *sla.e2e_ms, 1)) return false;
   // Without a token only a bound on the whole request can be judged.
@@ -118,10 +124,13 @@ void Collector::State::fold_latencies(const replay::RequestRecord& record) {
   output_micro_tps.add(static_cast<std::uint64_t>(rate));
 }
 
-Collector::Collector(CollectorOptions options) : state_(std::make_unique<State>(std::move(options))) {}
+Collector::Collector(CollectorOptions options)
+    : state_(std::make_unique<State>(std::move(options))) {}
 Collector::~Collector() = default;
 
-void Collector::on_request(const replay::RequestRecord& record) { state_->fold(record); }
+void Collector::on_request(const replay::RequestRecord& record) {
+  state_->fold(record);
+}
 
 void Collector::on_pass(const replay::PassRecord& record) {
   if (!state_->options.keep_passes) return;

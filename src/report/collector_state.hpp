@@ -53,8 +53,9 @@ struct Collector::State {
 
   SampleStore ttft_ns, ttst_ns, e2e_ns;
   SampleStore tpot_ps;
-  ExactSums output_micro_tps;  // per request: (n - 1) / (last - first) in 1e-6 tokens/s, spans > 0 only
-  bool too_large = false;      // a sample passed 63 bits
+  ExactSums
+      output_micro_tps;    // per request: (n - 1) / (last - first) in 1e-6 tokens/s, spans > 0 only
+  bool too_large = false;  // a sample passed 63 bits
 
   std::vector<Kept> kept;
   std::vector<replay::Admission> history;  // of all kept requests

@@ -37,8 +37,10 @@ std::array<std::uint64_t, kPercents.size()> ranks_of(std::uint64_t count) {
   return ranks;
 }
 
-// The same ranks counted from the largest of `total` samples, ascending: the last percentile comes first.
-std::array<std::uint64_t, kPercents.size()> ranks_from_top(std::uint64_t count, std::uint64_t total) {
+// The same ranks counted from the largest of `total` samples, ascending: the last percentile comes
+// first.
+std::array<std::uint64_t, kPercents.size()> ranks_from_top(std::uint64_t count,
+                                                           std::uint64_t total) {
   auto ranks = ranks_of(count);
   for (std::uint64_t& rank : ranks) rank = total - 1 - rank;
   std::reverse(ranks.begin(), ranks.end());

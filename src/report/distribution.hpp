@@ -23,8 +23,9 @@ struct Distribution {
 // Samples divided by `per_unit` (1e6 for nanoseconds to milliseconds).
 Result<Distribution> distribution_of(const SampleStore& samples, double per_unit);
 
-// TPOT in milliseconds and what follows from it in one look at the samples: the output rate of a request in
-// tokens/s is 1e12 / TPOT in ps, so its percentiles are those of TPOT from the other end; TPOT 0 has no rate.
+// TPOT in milliseconds and what follows from it in one look at the samples: the output rate of a
+// request in tokens/s is 1e12 / TPOT in ps, so its percentiles are those of TPOT from the other
+// end; TPOT 0 has no rate.
 struct PerRequestPace {
   Distribution tpot_ms;
   Distribution output_tps;

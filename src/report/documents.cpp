@@ -64,21 +64,30 @@ std::string uuid_text(std::uint64_t ordinal) {
 
 std::string_view to_string(replay::Status status) {
   switch (status) {
-    case replay::Status::Completed: return "completed";
-    case replay::Status::Rejected: return "rejected";
-    case replay::Status::Canceled: return "canceled";
-    case replay::Status::Failed: return "failed";
+    case replay::Status::Completed:
+      return "completed";
+    case replay::Status::Rejected:
+      return "rejected";
+    case replay::Status::Canceled:
+      return "canceled";
+    case replay::Status::Failed:
+      return "failed";
   }
   SERVECAST_CHECK(false);
 }
 
 std::string_view to_string(replay::Reason reason) {
   switch (reason) {
-    case replay::Reason::None: return "none";
-    case replay::Reason::ModelLength: return "model_length";
-    case replay::Reason::PoolTooSmall: return "pool_too_small";
-    case replay::Reason::PromptExceedsStepBudget: return "prompt_exceeds_step_budget";
-    case replay::Reason::KvCapacity: return "kv_capacity";
+    case replay::Reason::None:
+      return "none";
+    case replay::Reason::ModelLength:
+      return "model_length";
+    case replay::Reason::PoolTooSmall:
+      return "pool_too_small";
+    case replay::Reason::PromptExceedsStepBudget:
+      return "prompt_exceeds_step_budget";
+    case replay::Reason::KvCapacity:
+      return "kv_capacity";
   }
   SERVECAST_CHECK(false);
 }
@@ -89,7 +98,9 @@ std::string prediction_json(const Report& report) {
   return text;
 }
 
-std::string summary_json(const Report& report) { return to_json(report.summary, Layout::Compact); }
+std::string summary_json(const Report& report) {
+  return to_json(report.summary, Layout::Compact);
+}
 
 Object host_cost(const Report& report, const HostCost& cost) {
   const auto tokens = [&](std::string_view key) {
@@ -98,7 +109,9 @@ Object host_cost(const Report& report, const HostCost& cost) {
     return *value->number();
   };
   const bool measured = std::isfinite(cost.wall_time_ms) && cost.wall_time_ms > 0;
-  const auto per_second = [&](double count) { return measured ? count / (cost.wall_time_ms / 1000) : 0.0; };
+  const auto per_second = [&](double count) {
+    return measured ? count / (cost.wall_time_ms / 1000) : 0.0;
+  };
   const double output = tokens("total_output_tokens");
   return {{"peak_rss_bytes", cost.peak_rss_bytes},
           {"processed_output_tokens_per_s", per_second(output)},
@@ -112,7 +125,8 @@ Result<void> write_requests(const Collector& collector, const Names& names, cons
   std::vector<Order> rows;
   rows.reserve(state.kept.size());
   for (const Kept& kept : state.kept) {
-    rows.push_back({authored_name(kept.record, names), kept.record.arrival.ns, kept.record.ordinal, &kept});
+    rows.push_back(
+        {authored_name(kept.record, names), kept.record.arrival.ns, kept.record.ordinal, &kept});
   }
   std::sort(rows.begin(), rows.end());
   std::string text;

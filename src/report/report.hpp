@@ -23,7 +23,7 @@ namespace servecast::report {
 
 // Bounds that a good request keeps, inclusive (replay.md 20.2). Finite and positive when set.
 struct Sla {
-  std::optional<double> ttft_ms, itl_ms, e2e_ms;  // itl: the request's own mean gap
+  std::optional<double> ttft_ms{}, itl_ms{}, e2e_ms{};  // itl: the request's own mean gap
   bool is_set() const { return ttft_ms || itl_ms || e2e_ms; }
 };
 
@@ -34,13 +34,13 @@ inline constexpr std::uint64_t kSamplesInMemoryMax = std::uint64_t{1} << 24;
 inline constexpr std::uint64_t kSpooledBytesInMemoryMax = std::uint64_t{1} << 26;
 
 struct CollectorOptions {
-  Sla sla;
+  Sla sla{};
   bool keep_requests = false;   // for write_requests and the per_request part of canonical_line
   bool keep_passes = false;     // for write_passes
   bool keep_kv_events = false;  // for write_kv_events
   std::uint64_t samples_in_memory_max = kSamplesInMemoryMax;
   std::uint64_t spooled_bytes_in_memory_max = kSpooledBytesInMemoryMax;
-  std::string temporary_directory;  // empty: the system's
+  std::string temporary_directory{};  // empty: the system's
 };
 
 // Folds every request at its terminal. What it holds does not grow with the run beyond the limits
@@ -105,9 +105,9 @@ std::string table(const Report& report, const HostCost& cost);
 
 // Names of trace rows and sessions; empty text = none. Unset functions name nothing.
 struct Names {
-  std::function<std::string_view(std::uint32_t row)> request;
-  std::function<std::string_view(std::uint32_t session)> session;
-  std::function<std::string_view(std::uint32_t row)> metadata;  // canonical JSON text
+  std::function<std::string_view(std::uint32_t row)> request{};
+  std::function<std::string_view(std::uint32_t session)> session{};
+  std::function<std::string_view(std::uint32_t row)> metadata{};  // canonical JSON text
   // Do sessions of more than one turn exist? Then unnamed sessions are named by their index.
   bool sessions = false;
 };

@@ -13,8 +13,8 @@ namespace servecast::report {
 namespace {
 
 constexpr std::int64_t kNsPerMs = 1'000'000;
-// Below this a count of nanoseconds has at most 15 digits, and a decimal of 15 digits is the shortest text of
-// its double.
+// Below this a count of nanoseconds has at most 15 digits, and a decimal of 15 digits is the
+// shortest text of its double.
 constexpr std::int64_t kExactNs = 1'000'000'000'000'000;
 
 void append_number(std::string& out, std::uint64_t value) {
@@ -23,7 +23,8 @@ void append_number(std::string& out, std::uint64_t value) {
   out.append(digits.data(), end.ptr);
 }
 
-// Writes the members of one object; keys are given as `,"key":` literals so that a member costs two appends.
+// Writes the members of one object; keys are given as `,"key":` literals so that a member costs two
+// appends.
 class Row {
  public:
   explicit Row(std::string& out) : out_(out) {}
@@ -98,9 +99,10 @@ void append_ms(std::string& out, std::int64_t ns) {
 
 void append_row(std::string& out, const replay::PassRecord& record) {
   Row row(out);
-  row.key("{\"admitted\":").array(record.admitted, [&](const replay::PassRecord::Admitted& admitted) {
-    row.key("[").number(admitted.request).key(",").number(admitted.reused_tokens).key("]");
-  });
+  row.key("{\"admitted\":")
+      .array(record.admitted, [&](const replay::PassRecord::Admitted& admitted) {
+        row.key("[").number(admitted.request).key(",").number(admitted.reused_tokens).key("]");
+      });
   row.key(",\"after\":{\"active\":").number(record.blocks_active);
   row.key(",\"free\":").number(record.blocks_free);
   row.key(",\"inactive\":").number(record.blocks_inactive);
@@ -119,9 +121,16 @@ void append_row(std::string& out, const replay::PassRecord& record) {
   row.key(",\"prefill_count\":").number(record.prefill_requests);
   row.key(",\"prefill_ms\":").ms(record.prefill.ns);
   row.key(",\"rejected\":").array(record.rejected, request);
-  row.key(",\"scheduled\":").array(record.scheduled, [&](const replay::PassRecord::Scheduled& part) {
-    row.key("[").number(part.request).key(",").number(part.from).key(",").number(part.to).key("]");
-  });
+  row.key(",\"scheduled\":")
+      .array(record.scheduled, [&](const replay::PassRecord::Scheduled& part) {
+        row.key("[")
+            .number(part.request)
+            .key(",")
+            .number(part.from)
+            .key(",")
+            .number(part.to)
+            .key("]");
+      });
   row.key(",\"start_ms\":").ms(record.start);
   row.key(",\"total_isl\":").number(record.total_isl);
   row.key(",\"total_length\":").number(record.total_length);
@@ -137,8 +146,9 @@ void append_row(std::string& out, const replay::KvEventRecord& record) {
       row.key(",\"tokens_hash\":").number(block.tokens_hash).key("}");
     });
   } else {
-    row.key("{\"block_hashes\":").array(
-        record.blocks, [&](const replay::KvEventRecord::Block& block) { row.number(block.hash); });
+    row.key("{\"block_hashes\":")
+        .array(record.blocks,
+               [&](const replay::KvEventRecord::Block& block) { row.number(block.hash); });
   }
   row.key(",\"event_id\":").number(record.event);
   if (record.stored) {
@@ -174,10 +184,13 @@ void append_row(std::string& out, const replay::RequestRecord& record,
     row.key(",\"blocks_available\":").number(record.blocks_available);
     row.key(",\"blocks_needed\":").number(record.blocks_needed);
   }
-  row.key(",\"decode_admit_ms\":null,\"decode_ms\":").ms_between(record.first_token, record.last_token);
+  row.key(",\"decode_admit_ms\":null,\"decode_ms\":")
+      .ms_between(record.first_token, record.last_token);
   row.key(",\"decode_reused_input_tokens\":null,\"decode_route_overlap_tokens\":null");
   row.key(",\"decode_worker_idx\":").number(record.worker);
-  row.key(",\"destination_activated_ms\":null,\"destination_reserved_ms\":null,\"dispatched_at_ms\":null");
+  row.key(
+      ",\"destination_activated_ms\":null,\"destination_reserved_ms\":null,\"dispatched_at_ms\":"
+      "null");
   row.key(",\"e2e_latency_ms\":").ms_between(record.arrival, record.last_token);
   row.key(",\"first_admission_reused_input_tokens\":");
   row.number(std::min(record.reused_tokens_first, record.input_tokens));
@@ -188,14 +201,16 @@ void append_row(std::string& out, const replay::RequestRecord& record,
   if (tokens < 2) {
     row.null();
   } else {
-    const std::int64_t span = std::max<std::int64_t>(0, (record.last_token - record.first_token).ns);
+    const std::int64_t span =
+        std::max<std::int64_t>(0, (record.last_token - record.first_token).ns);
     append_double(out, static_cast<double>(picoseconds_per_token(span, tokens)) / 1e9);
   }
   row.key(",\"last_token_ms\":").ms(record.last_token);
   if (!metadata.empty()) row.key(",\"metadata\":").key(metadata);
   row.key(",\"output_length\":").number(tokens);
   row.key(",\"preemptions\":").number(record.preemptions);
-  row.key(",\"prefill_admit_ms\":null,\"prefill_ms\":").ms_between(record.first_admit, record.first_token);
+  row.key(",\"prefill_admit_ms\":null,\"prefill_ms\":")
+      .ms_between(record.first_admit, record.first_token);
   row.key(",\"prefill_route_overlap_tokens\":null,\"prefill_worker_idx\":null");
   row.key(",\"queue_ms\":").ms_between(record.arrival, record.first_admit);
   row.key(",\"readmission_count\":").number(readmissions);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One record as one JSON line, written by hand: a run may have tens of millions. Keys sorted. Private to the
-// room.
+// One record as one JSON line, written by hand: a run may have tens of millions. Keys sorted.
+// Private to the room.
 #pragma once
 
 #include <cstdint>

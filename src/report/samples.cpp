@@ -16,7 +16,8 @@ constexpr std::uint64_t kChunk = std::uint64_t{1} << 16;
 constexpr unsigned kDigitBits = 12;
 constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
 
-// The samples whose upper bits equal `prefix`, counted by their next digit. Some rank lies among them.
+// The samples whose upper bits equal `prefix`, counted by their next digit. Some rank lies among
+// them.
 struct Group {
   std::uint64_t prefix = 0;
   std::uint64_t below = 0;  // samples smaller than the whole group
@@ -47,14 +48,16 @@ class GroupIndex {
   std::array<std::uint8_t, kDigits> first_;
 };
 
-// Which bits of (sample - min) are counted: `digit` bits above bit `shift`; those above are the prefix.
+// Which bits of (sample - min) are counted: `digit` bits above bit `shift`; those above are the
+// prefix.
 struct Digit {
   unsigned shift, bits;
   std::uint64_t of(std::uint64_t key) const { return (key >> shift) % (std::uint64_t{1} << bits); }
   std::uint64_t prefix(std::uint64_t key) const { return key >> (shift + bits); }
 };
 
-void count_all(std::span<const std::uint64_t> samples, std::uint64_t min, Digit digit, Group& group) {
+void count_all(std::span<const std::uint64_t> samples, std::uint64_t min, Digit digit,
+               Group& group) {
   std::uint64_t* const histogram = group.histogram.data();
   for (const std::uint64_t sample : samples) ++histogram[(sample - min) >> digit.shift];
 }
@@ -68,16 +71,18 @@ void count_members(std::span<const std::uint64_t> samples, std::uint64_t min, Di
   }
 }
 
-// Groups of the next, smaller digit: one for each distinct prefix in which a rank lies. `group_of` says in
-// which group each rank lies, before and after.
+// Groups of the next, smaller digit: one for each distinct prefix in which a rank lies. `group_of`
+// says in which group each rank lies, before and after.
 std::vector<Group> refine(const std::vector<Group>& groups, unsigned bits,
-                          std::span<const std::uint64_t> ranks, std::vector<std::size_t>& group_of) {
+                          std::span<const std::uint64_t> ranks,
+                          std::vector<std::size_t>& group_of) {
   std::vector<Group> finer;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const Group& group = groups[group_of[r]];
     std::uint64_t below = group.below;
     std::uint64_t value = 0;
-    while (value < kDigits && below + group.histogram[value] <= ranks[r]) below += group.histogram[value++];
+    while (value < kDigits && below + group.histogram[value] <= ranks[r])
+      below += group.histogram[value++];
     SERVECAST_CHECK(value < kDigits);
     const std::uint64_t prefix = (group.prefix << bits) | value;
     if (finer.empty() || finer.back().prefix != prefix) {
@@ -97,11 +102,13 @@ std::uint64_t rank_of(std::uint32_t percent, std::uint64_t count) {
   return static_cast<std::uint64_t>((UInt128{count - 1} * percent + 50) / 100);
 }
 
-double ExactSums::mean() const { return static_cast<double>(sum) / static_cast<double>(count); }
+double ExactSums::mean() const {
+  return static_cast<double>(sum) / static_cast<double>(count);
+}
 
 double ExactSums::standard_deviation() const {
-  // With sum = count * m + r the squared deviations from m are squares - count * m^2 - 2 * m * r, an exact
-  // integer, so nothing cancels.
+  // With sum = count * m + r the squared deviations from m are squares - count * m^2 - 2 * m * r,
+  // an exact integer, so nothing cancels.
   const UInt128 m = sum / count;
   const UInt128 r = sum - m * count;
   const UInt128 deviations = squares - UInt128{count} * m * m - 2 * m * r;
@@ -137,11 +144,13 @@ Result<void> SampleStore::for_each_piece(
   });
   if (!read) return read;
   for (std::size_t c = 0; c + 1 < chunks_.size(); ++c) take({chunks_[c].get(), chunk_});
-  if (!chunks_.empty()) take({chunks_.back().get(), static_cast<std::size_t>(next_ - chunks_.back().get())});
+  if (!chunks_.empty())
+    take({chunks_.back().get(), static_cast<std::size_t>(next_ - chunks_.back().get())});
   return {};
 }
 
-Result<std::vector<std::uint64_t>> SampleStore::at_ranks(std::span<const std::uint64_t> ranks) const {
+Result<std::vector<std::uint64_t>> SampleStore::at_ranks(
+    std::span<const std::uint64_t> ranks) const {
   SERVECAST_CHECK(std::is_sorted(ranks.begin(), ranks.end()));
   SERVECAST_CHECK(ranks.empty() || ranks.back() < count());
   if (auto problem = file_.problem()) return fail(*std::move(problem));

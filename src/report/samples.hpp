@@ -21,8 +21,9 @@
 
 namespace servecast::report {
 
-// 0-based rank of percentile `percent` in `count` ascending samples: round((count - 1) * percent / 100), half
-// away from zero, no interpolation (replay.md 20.3). requires: count > 0, percent <= 100.
+// 0-based rank of percentile `percent` in `count` ascending samples: round((count - 1) * percent /
+// 100), half away from zero, no interpolation (replay.md 20.3). requires: count > 0, percent <=
+// 100.
 std::uint64_t rank_of(std::uint32_t percent, std::uint64_t count);
 
 // Count, sum and sum of squares as integers. Squares that pass 128 bits are noted, not wrapped.
@@ -62,16 +63,18 @@ class SampleStore {
   bool is_spilled() const { return file_.size() > 0 || file_.problem().has_value(); }
   SpillFile& file() { return file_; }
 
-  // The samples at these 0-based ranks of ascending order. Costs one pass per 12 bits of max() - min(), whatever
-  // the number of ranks. requires: ranks ascending and below count(). Problems have fault Resource.
+  // The samples at these 0-based ranks of ascending order. Costs one pass per 12 bits of max() -
+  // min(), whatever the number of ranks. requires: ranks ascending and below count(). Problems have
+  // fault Resource.
   Result<std::vector<std::uint64_t>> at_ranks(std::span<const std::uint64_t> ranks) const;
 
  private:
   void grow();
-  Result<void> for_each_piece(const std::function<void(std::span<const std::uint64_t>)>& take) const;
+  Result<void> for_each_piece(
+      const std::function<void(std::span<const std::uint64_t>)>& take) const;
 
-  std::uint64_t chunk_;          // samples a chunk holds
-  std::uint64_t chunks_max_;     // in memory
+  std::uint64_t chunk_;                                   // samples a chunk holds
+  std::uint64_t chunks_max_;                              // in memory
   std::vector<std::unique_ptr<std::uint64_t[]>> chunks_;  // all full but the last
   std::uint64_t* next_ = nullptr;
   std::uint64_t* end_ = nullptr;

@@ -71,15 +71,15 @@ Result<void> SpillFile::read(const std::function<void(std::span<const std::byte>
     const std::size_t want = std::min<std::uint64_t>(piece.size(), size_ - at);
     std::size_t have = 0;
     while (have < want) {
-      const ssize_t got = ::pread(descriptor_, piece.data() + have, want - have,
-                                  static_cast<off_t>(at + have));
+      const ssize_t got =
+          ::pread(descriptor_, piece.data() + have, want - have, static_cast<off_t>(at + have));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) {
         return fail(spill_problem(directory_, std::generic_category().message(errno)));
       }
       if (got == 0) {
-        return fail(spill_problem(directory_, "ends after " + std::to_string(at + have) +
-                                                  " of " + std::to_string(size_) + " bytes"));
+        return fail(spill_problem(directory_, "ends after " + std::to_string(at + have) + " of " +
+                                                  std::to_string(size_) + " bytes"));
       }
       have += static_cast<std::size_t>(got);
     }

@@ -46,12 +46,14 @@ std::optional<Problem> overflow_problem(const Collector::State& state) {
                          state.ttst_ns.sums().overflowed || state.e2e_ns.sums().overflowed ||
                          state.tpot_ps.sums().overflowed || state.output_micro_tps.overflowed;
   if (!too_large) return std::nullopt;
-  return Problem{.code = "report.latencies_too_large",
-                 .message = "latencies or token rates of this run pass the range of exact sums (128 bits of "
-                            "squared nanoseconds)",
-                 .place = {},
-                 .hint = "check the step times of the performance model",
-                 .fault = Fault::Execution};
+  return Problem{
+      .code = "report.latencies_too_large",
+      .message =
+          "latencies or token rates of this run pass the range of exact sums (128 bits of "
+          "squared nanoseconds)",
+      .place = {},
+      .hint = "check the step times of the performance model",
+      .fault = Fault::Execution};
 }
 
 Duration reporting_interval(const Collector::State& state, const replay::RunTotals& totals) {
@@ -155,7 +157,8 @@ void add_counts(Object& summary, const Figures& f) {
     const auto& reasons = f.state.by_reason[static_cast<std::size_t>(status)];
     for (std::size_t r = 1; r < kReasons; ++r) {
       if (reasons[r] == 0) continue;
-      summary.push_back({fmt::format("{}_requests_{}", to_string(status), to_string(Reason(r))), reasons[r]});
+      summary.push_back(
+          {fmt::format("{}_requests_{}", to_string(status), to_string(Reason(r))), reasons[r]});
     }
   }
 }
@@ -164,8 +167,8 @@ void add_engine(Object& summary, const Figures& f) {
   const Collector::State& s = f.state;
   const replay::RunTotals& t = f.totals;
   summary.push_back({"prefix_cache_reused_ratio", ratio(s.reused_tokens, s.input_tokens, 0.0)});
-  summary.push_back(
-      {"first_admission_prefix_cache_reused_ratio", ratio(s.reused_tokens_first, s.input_tokens, 0.0)});
+  summary.push_back({"first_admission_prefix_cache_reused_ratio",
+                     ratio(s.reused_tokens_first, s.input_tokens, 0.0)});
   summary.push_back({"prefix_cache_queried_tokens", t.prefix_queried_tokens});
   summary.push_back({"prefix_cache_hit_tokens", t.prefix_hit_tokens});
   summary.push_back({"preemptions", t.preemptions});
@@ -174,7 +177,8 @@ void add_engine(Object& summary, const Figures& f) {
   summary.push_back({"fingerprint", fmt::format("{:016x}", t.fingerprint)});
 
   // Aggregated workers count as decode workers (replay.md 20.2). They stand from time 0 to the end.
-  const double worker_seconds = static_cast<double>(t.workers) * (static_cast<double>(t.end.ns) / kNsPerSecond);
+  const double worker_seconds =
+      static_cast<double>(t.workers) * (static_cast<double>(t.end.ns) / kNsPerSecond);
   summary.push_back({"prefill_worker_seconds", 0.0});
   summary.push_back({"decode_worker_seconds", worker_seconds});
   summary.push_back({"prefill_gpus_per_worker", 0});
@@ -183,12 +187,14 @@ void add_engine(Object& summary, const Figures& f) {
 }
 
 void sort_by_key(Object& object) {
-  std::sort(object.begin(), object.end(), [](const Member& a, const Member& b) { return a.key < b.key; });
+  std::sort(object.begin(), object.end(),
+            [](const Member& a, const Member& b) { return a.key < b.key; });
 }
 
 }  // namespace
 
-Result<Report> make_report(Collector& collector, const replay::RunTotals& totals, const RunFacts& facts) {
+Result<Report> make_report(Collector& collector, const replay::RunTotals& totals,
+                           const RunFacts& facts) {
   const Collector::State& state = collector.state();
   check_conservation(state, totals);
   if (auto problem = overflow_problem(state)) return fail(*std::move(problem));

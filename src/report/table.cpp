@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table on the terminal (product.md 3.4, 3.7). Labels and numbers are ASCII, so bytes are columns.
+// The table on the terminal (product.md 3.4, 3.7). Labels and numbers are ASCII, so bytes are
+// columns.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,7 +18,8 @@ namespace {
 constexpr std::size_t kColumns = 8;
 using Line = std::array<std::string, kColumns>;
 
-constexpr std::array<std::string_view, kColumns - 1> kStats{"mean", "min", "max", "p99", "p90", "p75", "std"};
+constexpr std::array<std::string_view, kColumns - 1> kStats{"mean", "min", "max", "p99",
+                                                            "p90",  "p75", "std"};
 
 struct Metric {
   std::string_view label, suffix;
@@ -36,7 +38,8 @@ constexpr std::array<Metric, 3> kScalars{
 // NaN, which prints as N/A, for what is missing or null.
 double number(const Object& summary, std::string_view key) {
   const Value* value = find(summary, key);
-  return (value ? value->number() : std::nullopt).value_or(std::numeric_limits<double>::quiet_NaN());
+  return (value ? value->number() : std::nullopt)
+      .value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
 std::string count_text(const Object& summary, std::string_view key) {
@@ -70,7 +73,8 @@ class Box {
       for (std::size_t c = 0; c < kColumns; ++c) width_[c] = std::max(width_[c], line[c].size());
     }
   }
-  void rule(std::string& out, std::string_view left, std::string_view middle, std::string_view right) const {
+  void rule(std::string& out, std::string_view left, std::string_view middle,
+            std::string_view right) const {
     for (std::size_t c = 0; c < kColumns; ++c) {
       out += c == 0 ? left : middle;
       for (std::size_t i = 0; i < width_[c] + 2; ++i) out += "─";
@@ -102,8 +106,8 @@ std::string with_reasons(const Object& summary, const std::string& key) {
   std::string reasons;
   for (const Member& member : summary) {
     if (!member.key.starts_with(key + "_")) continue;
-    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", member.key.substr(key.size() + 1),
-                           count_text(summary, member.key));
+    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ",
+                           member.key.substr(key.size() + 1), count_text(summary, member.key));
   }
   const std::string count = count_text(summary, key);
   return reasons.empty() ? count : fmt::format("{} ({})", count, reasons);
@@ -115,7 +119,8 @@ void append_losses(std::string& out, const Object& summary) {
   if (lost > 0) {
     std::string text = grouped(lost);
     text.resize(text.size() - 3);
-    out += fmt::format("Requests Not Completed: {} of {}\n", text, count_text(summary, "num_requests"));
+    out += fmt::format("Requests Not Completed: {} of {}\n", text,
+                       count_text(summary, "num_requests"));
   }
   const std::array<Metric, 5> counts{{{"Requests Rejected", "rejected_requests"},
                                       {"Requests Failed", "failed_requests"},
@@ -124,7 +129,8 @@ void append_losses(std::string& out, const Object& summary) {
                                       {"Preemptions", "preemptions"}}};
   for (const Metric& metric : counts) {
     if (number(summary, metric.suffix) > 0) {
-      out += fmt::format("{}: {}\n", metric.label, with_reasons(summary, std::string(metric.suffix)));
+      out +=
+          fmt::format("{}: {}\n", metric.label, with_reasons(summary, std::string(metric.suffix)));
     }
   }
 }
@@ -133,7 +139,8 @@ void append_goodput(std::string& out, const Object& summary) {
   if (find(summary, "goodput_completed_requests") == nullptr) return;
   out += fmt::format("Goodput (requests/sec): {} ({} of {} requests, {} %)\n",
                      grouped(number(summary, "goodput_request_throughput_rps")),
-                     count_text(summary, "goodput_completed_requests"), count_text(summary, "num_requests"),
+                     count_text(summary, "goodput_completed_requests"),
+                     count_text(summary, "num_requests"),
                      grouped(100 * number(summary, "goodput_request_ratio")));
 }
 
@@ -161,7 +168,8 @@ std::string table(const Report& report, const HostCost& cost) {
   append_goodput(out, summary);
   append_losses(out, summary);
   out += fmt::format("Wall Time (ms): {}\n", grouped(cost.wall_time_ms));
-  out += fmt::format("Prefix Cache Reused Ratio: {}\n", grouped(number(summary, "prefix_cache_reused_ratio")));
+  out += fmt::format("Prefix Cache Reused Ratio: {}\n",
+                     grouped(number(summary, "prefix_cache_reused_ratio")));
   out += fmt::format("First Admission Prefix Cache Reused Ratio: {}\n",
                      grouped(number(summary, "first_admission_prefix_cache_reused_ratio")));
   return out;

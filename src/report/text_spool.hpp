@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that is collected while the run goes on and written when it has ended: in memory up to a limit, then
-// in an unnamed temporary file.
+// Text that is collected while the run goes on and written when it has ended: in memory up to a
+// limit, then in an unnamed temporary file.
 #pragma once
 
 #include <cstdint>

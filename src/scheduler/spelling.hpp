@@ -25,6 +25,11 @@ class Spelling {
               std::uint64_t parent);
 
  private:
+  void spell_prompt(const Content& content, std::uint64_t first, std::uint64_t end,
+                    std::uint32_t* out);
+  void spell_output(const Content& content, std::uint64_t first, std::uint64_t end,
+                    std::uint32_t* out);
+
   std::uint32_t block_tokens_;
   Random plan_;
   std::vector<std::uint32_t> tokens_;

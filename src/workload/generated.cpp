@@ -100,7 +100,6 @@ Result<Generated> make_generated(const SyntheticSource& source, std::uint32_t re
                    .output = LengthDraw(source.output),
                    .seed = source.seed,
                    .sessions = requests,
-                   .delay = {},
                    .block_size = source.cached_prefix_tokens,
                    .prefix_tokens = source.cached_prefix_tokens});
 }

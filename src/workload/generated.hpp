@@ -23,7 +23,7 @@ struct Generated {
   std::uint64_t seed = 0;
   std::uint32_t sessions = 0;
   std::uint32_t turns = 1;
-  Duration delay;                   // before each turn after the first
+  Duration delay{};                 // before each turn after the first
   std::uint32_t block_size = 0;     // tokens per content block; 0 = no request shares content
   std::uint32_t prefix_tokens = 0;  // cached prefix of every request; then block_size equals it
   std::uint32_t groups = 0;         // prefix groups; 0 = none is drawn

@@ -71,14 +71,14 @@ struct Load {
 
 // When a synthetic source ends. A trace is replayed whole and does not read it.
 struct Stop {
-  std::optional<std::uint64_t> count;   // requests or sessions
-  std::optional<double> per_load_unit;  // count = max(1, half_even(per_load_unit * load))
+  std::optional<std::uint64_t> count{};   // requests or sessions
+  std::optional<double> per_load_unit{};  // count = max(1, half_even(per_load_unit * load))
 };
 
 struct Spec {
   std::variant<SyntheticSource, SessionSource, TraceSource> source = SyntheticSource{};
-  Load load;
-  Stop stop{.count = 100, .per_load_unit = std::nullopt};
+  Load load{};
+  Stop stop{.count = 100};
 };
 
 }  // namespace servecast::workload

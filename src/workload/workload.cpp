@@ -47,8 +47,8 @@ bool TraceWalk::next(Session& session) {
 
 struct Workload::Plan {
   std::variant<Generated, Trace> source;
-  Load load;
-  Notes no_notes;  // of a synthetic source
+  Load load{};
+  Notes no_notes{};  // of a synthetic source
   const Generated* generated() const { return std::get_if<Generated>(&source); }
   const Trace* trace() const { return std::get_if<Trace>(&source); }
 };
@@ -62,9 +62,7 @@ struct Workload::Cursor::State {
 Workload::Workload() {
   const LengthDraw nothing{Length{}};
   plan_ = std::make_shared<const Plan>(
-      Plan{.source = Generated{.input = nothing, .output = nothing, .delay = {}},
-           .load = {},
-           .no_notes = {}});
+      Plan{.source = Generated{.input = nothing, .output = nothing}, .load = {}, .no_notes = {}});
 }
 Workload::Workload(Workload&&) noexcept = default;
 Workload& Workload::operator=(Workload&&) noexcept = default;
@@ -199,7 +197,7 @@ Result<Workload> build(const Spec& spec) {
   if (!source) return tl::unexpected(std::move(source).error());
   Workload workload;
   workload.plan_ = std::make_shared<const Workload::Plan>(
-      Workload::Plan{.source = std::move(*source), .load = spec.load, .no_notes = {}});
+      Workload::Plan{.source = std::move(*source), .load = spec.load});
   return workload;
 }
 

@@ -15,16 +15,18 @@ std::uint64_t VllmScheduler::name_of(const Request& request, std::uint32_t block
   return spelling_.hash(request.content, request.prompt_tokens, block, parent).prefix;
 }
 
+// Most calls add one token inside a block: no division, no further call.
 bool VllmScheduler::grow(Request& request, std::uint32_t target) {
-  const std::uint32_t blocks = blocks_for(target);
-  if (blocks > request.blocks) {
+  const std::uint64_t block_tokens = config_.block_tokens;
+  if (target > request.blocks * block_tokens) {
+    const std::uint32_t blocks = blocks_for(target);
     if (blocks - request.blocks > pool_.room()) return false;
     pool_.take(blocks - request.blocks);
     request.blocks = blocks;
-    publish_removed();
+    if (options_.events) publish_removed();
   }
   request.computed = target;
-  seal_computed(request);
+  if (target >= (request.sealed.size() + 1) * block_tokens) seal_computed(request);
   return true;
 }
 

@@ -43,7 +43,7 @@ class Cohort {
     context_ += known;
     ++crossings_[phase(known)];
     due_.push_back({step_ + remaining - 1, order, slot});
-    std::push_heap(due_.begin(), due_.end(), later);
+    std::push_heap(due_.begin(), due_.end(), Later{});
   }
   // Passes before the one in which a member gets its last token. requires: size() > 0.
   std::uint64_t passes_to_due() const { return due_.front().step - step_; }
@@ -54,7 +54,7 @@ class Cohort {
     return !due_.empty() && due_.front().step == step_ ? due_.front().slot : kNoSlot;
   }
   void leave_due(std::uint64_t known) {
-    std::pop_heap(due_.begin(), due_.end(), later);
+    std::pop_heap(due_.begin(), due_.end(), Later{});
     due_.pop_back();
     context_ -= known;
     SERVECAST_DCHECK(crossings_[phase(known)] > 0);
@@ -80,9 +80,11 @@ class Cohort {
     std::uint64_t step, order;
     Slot slot;
   };
-  static bool later(const Due& a, const Due& b) {
-    return a.step != b.step ? a.step > b.step : a.order > b.order;
-  }
+  struct Later {
+    bool operator()(const Due& a, const Due& b) const {
+      return a.step != b.step ? a.step > b.step : a.order > b.order;
+    }
+  };
   // Place in `crossings_` of a member with `known` tokens at the next pass.
   std::size_t phase(std::uint64_t known) const {
     const std::uint64_t size = crossings_.size();

@@ -36,6 +36,7 @@ void VllmScheduler::complete(Time end, Outcome& outcome) {
 
   // Requests that have nothing to generate end without a token, before everyone else.
   for (Scheduled& item : scheduled_) {
+    if (!nothing_to_generate_) break;
     if (item.slot == kNoSlot) continue;
     const Request& request = requests_[item.slot];
     if (request.computed < request.known() || remaining(request) > 0) continue;

@@ -24,6 +24,7 @@ const perf::StepShape& VllmScheduler::schedule(Time now, Admit admit) {
   budget_ = config_.max_batched_tokens;
   preempted_ = false;
   progress_ = false;
+  nothing_to_generate_ = false;
   scheduled_.clear();
   failed_.clear();
   rejected_.clear();
@@ -44,7 +45,11 @@ const perf::StepShape& VllmScheduler::schedule(Time now, Admit admit) {
     if (item.slot == kNoSlot) continue;
     const Request& request = requests_[item.slot];
     const std::uint32_t known = request.known();
-    if (request.computed < known || remaining(request) == 0) continue;
+    if (request.computed < known) continue;
+    if (remaining(request) == 0) {
+      nothing_to_generate_ = true;
+      continue;
+    }
     if (request.generated == 0 && item.from < request.prompt_tokens) continue;
     ++shape_.decode_requests;
     shape_.decode_context += known;
@@ -147,7 +152,7 @@ void VllmScheduler::preempt(Slot victim) {
       --shape_.prefill_requests;
       shape_.prefill_isl -= done;
       shape_.prefill_prefix -= past;
-      shape_.prefill_attention -= std::uint64_t{done - past} * (past + done);
+      shape_.prefill_attention -= std::uint64_t{done - past} * (std::uint64_t{past} + done);
     }
     item.slot = kNoSlot;
   }
@@ -159,17 +164,16 @@ void VllmScheduler::preempt(Slot victim) {
 }
 
 void VllmScheduler::note_scheduled(Slot slot, std::uint32_t from, std::uint32_t to) {
-  const Request& request = requests_[slot];
   scheduled_.push_back({slot, from, to});
   progress_ = true;
   budget_ -= to - from;
-  const std::uint32_t past = std::min(from, request.prompt_tokens);
-  const std::uint32_t done = std::min(to, request.prompt_tokens);
-  if (done == past) return;
+  const std::uint32_t prompt = requests_[slot].prompt_tokens;
+  if (from >= prompt || from == to) return;
+  const std::uint32_t done = std::min(to, prompt);
   ++shape_.prefill_requests;
   shape_.prefill_isl += done;
-  shape_.prefill_prefix += past;
-  shape_.prefill_attention += std::uint64_t{done - past} * (past + done);
+  shape_.prefill_prefix += from;
+  shape_.prefill_attention += std::uint64_t{done - from} * (std::uint64_t{from} + done);
 }
 
 VllmScheduler::Quiet VllmScheduler::quiet(std::uint32_t passes_max) const {

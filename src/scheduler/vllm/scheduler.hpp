@@ -191,6 +191,7 @@ class VllmScheduler {
   std::uint32_t budget_ = 0;
   bool preempted_ = false;
   bool progress_ = false;
+  bool nothing_to_generate_ = false;  // some ready request ends without a token
   std::vector<Scheduled> scheduled_;
   std::vector<Slot> failed_, rejected_;
   std::vector<cache::BlockIndex> hits_;

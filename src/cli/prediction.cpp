@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/prediction.hpp"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "replay/simulation.hpp"
+
+namespace servecast::cli {
+namespace {
+
+using report::Object;
+
+std::string_view load_name(const config::Config& config) {
+  for (const config::Setting& setting : config.settings) {
+    if (setting.path == "traffic.load.type") return *setting.yaml;
+  }
+  return "concurrency";
+}
+
+Object model_section(const Prepared& prepared) {
+  const perf::Placement& placement = prepared.deployed.placement;
+  return {{"requested", prepared.config.engine.model},
+          {"card", placement.model.name},
+          {"hardware", placement.system.name},
+          {"context_length", prepared.deployed.deployment.rank.max_model_len}};
+}
+
+Object deployment_section(const Prepared& prepared) {
+  const replay::Deployment& deployment = prepared.deployed.deployment;
+  return {{"workers", deployment.workers},
+          {"gpus_per_worker", deployment.gpus_per_worker},
+          {"kv_blocks_per_worker", deployment.rank.blocks},
+          {"kv_block_tokens", deployment.rank.block_tokens}};
+}
+
+Object memory_section(const perf::KvCapacity& memory) {
+  return {{"gpu_bytes", memory.gpu_bytes},
+          {"memory_fraction", memory.memory_fraction},
+          {"weights_bytes", memory.parts.weights},
+          {"activations_bytes", memory.parts.activations},
+          {"comm_overhead_bytes", memory.parts.collectives},
+          {"runtime_overhead_bytes", memory.parts.others},
+          {"cuda_graph_reserved_bytes", memory.parts.cuda_graphs},
+          {"total_kv_size_bytes", memory.kv_bytes},
+          {"kv_size_per_token_bytes", memory.kv_bytes_per_token},
+          {"total_kv_size_tokens", memory.tokens},
+          {"estimated_num_gpu_blocks", memory.blocks}};
+}
+
+Object traffic_section(const Prepared& prepared) {
+  const workload::Notes& notes = prepared.workload.notes();
+  return {{"load", load_name(prepared.config)},
+          {"sessions", prepared.workload.session_count()},
+          {"requests", prepared.workload.request_count()},
+          {"rows_out_of_order", notes.rows_out_of_order},
+          {"rows_without_time", notes.rows_without_time},
+          {"rows_delta_suspect", notes.rows_delta_suspect}};
+}
+
+report::RunFacts facts_of(const Prepared& prepared) {
+  report::RunFacts facts;
+  facts.provenance = perf::to_string(prepared.deployed.deployment.timer->provenance());
+  facts.sections = {{"model", model_section(prepared)},
+                    {"deployment", deployment_section(prepared)},
+                    {"traffic", traffic_section(prepared)}};
+  if (prepared.deployed.memory) facts.sections.push_back({"memory", memory_section(*prepared.deployed.memory)});
+  report::Array lines;
+  for (const std::string& line : warnings(prepared)) lines.emplace_back(line);
+  facts.sections.push_back({"warnings", std::move(lines)});
+  return facts;
+}
+
+}  // namespace
+
+Result<Prepared> prepare(config::Config config) {
+  Result<config::Deployed> deployed = config::deploy(config);
+  if (!deployed) return tl::unexpected(std::move(deployed.error()));
+  Result<workload::Workload> workload = workload::build(config.traffic);
+  if (!workload) return tl::unexpected(std::move(workload.error()));
+  return Prepared{std::move(config), std::move(*deployed), std::move(*workload)};
+}
+
+Result<Prediction> run(const Prepared& prepared, const RunOptions& options) {
+  const config::Sla& sla = prepared.config.sla;
+  report::Collector collector({.sla = {sla.ttft_ms, sla.itl_ms, sla.e2e_ms},
+                               .keep_requests = options.capture.requests,
+                               .keep_passes = options.capture.passes,
+                               .keep_kv_events = options.capture.kv_events,
+                               .temporary_directory = {}});
+  replay::Options replay_options;
+  replay_options.stepping = options.stepping;
+  replay_options.capture_requests = options.capture.requests;
+  replay_options.capture_passes = options.capture.passes;
+  replay_options.capture_kv_events = options.capture.kv_events;
+  replay_options.cap = prepared.config.cap;
+  if (options.progress != nullptr && options.progress->is_wanted())
+    replay_options.progress = [progress = options.progress](std::uint64_t done, std::uint64_t all) { progress->show(done, all); };
+  Result<replay::RunTotals> totals =
+      replay::run(prepared.deployed.deployment, prepared.workload, replay_options, collector);
+  if (!totals) return tl::unexpected(std::move(totals.error()));
+  Result<report::Report> report = report::make_report(collector, *totals, facts_of(prepared));
+  if (!report) return tl::unexpected(std::move(report.error()));
+  return Prediction{std::move(*report), std::move(collector), std::move(*totals)};
+}
+
+std::string plan_line(const Prepared& prepared) {
+  const replay::Deployment& deployment = prepared.deployed.deployment;
+  const perf::Placement& placement = prepared.deployed.placement;
+  return fmt::format("{} on {}: {} {} of {} {}, {} KV blocks of {} tokens each; load {}, {} requests",
+                     placement.model.name, placement.system.name, deployment.workers,
+                     deployment.workers == 1 ? "worker" : "workers", deployment.gpus_per_worker,
+                     deployment.gpus_per_worker == 1 ? "GPU" : "GPUs", deployment.rank.blocks,
+                     deployment.rank.block_tokens, load_name(prepared.config), prepared.workload.request_count());
+}
+
+std::vector<std::string> warnings(const Prepared& prepared) {
+  std::vector<std::string> all = prepared.config.warnings;
+  const auto add = [&](const std::vector<std::string>& more) { all.insert(all.end(), more.begin(), more.end()); };
+  add(prepared.deployed.warnings);
+  add(prepared.workload.notes().warnings);
+  return all;
+}
+
+}  // namespace servecast::cli

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/deployment.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "catalog/model_card.hpp"
+#include "catalog/system_card.hpp"
+#include "perf/timers.hpp"
+
+namespace servecast::config {
+namespace {
+
+// Where the document speaks of `path`, or at least of something below or above it.
+Place place_of(const Config& config, std::string_view path) {
+  for (const Setting& setting : config.settings) {
+    if (setting.origin != Origin::Default && setting.path.starts_with(path)) return setting.place;
+  }
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? Place{} : place_of(config, path.substr(0, dot));
+}
+
+// Adds problems of a room that knows no configuration, with the field they come from.
+void add(Problems& into, Problems from, const Config& config, std::string_view path) {
+  for (Problem& problem : from) {
+    problem.place = place_of(config, path);
+    problem.message = fmt::format("{}: {}", path, problem.message);
+    into.push_back(std::move(problem));
+  }
+}
+
+// The longest length that is certain from the configuration alone; nothing when the tail is open.
+std::optional<std::uint64_t> longest(const workload::Length& length) {
+  if (length.kind == workload::Length::Kind::Fixed) return length.fixed;
+  if (length.max == UINT32_MAX) return std::nullopt;
+  return length.max;
+}
+
+// Tokens of the longest request, prompt and output, of a synthetic source.
+std::optional<std::uint64_t> longest_request(const workload::Spec& traffic) {
+  if (const auto* single = std::get_if<workload::SyntheticSource>(&traffic.source)) {
+    const auto input = longest(single->input);
+    const auto output = longest(single->output);
+    if (input && output) return *input + *output;
+  }
+  if (const auto* session = std::get_if<workload::SessionSource>(&traffic.source)) {
+    const auto input = longest(session->new_input);
+    const auto output = longest(session->output);
+    if (input && output) return session->turns * (*input + *output);
+  }
+  return std::nullopt;
+}
+
+void check_context(const Config& config, const catalog::ModelCard& model, Problems& problems) {
+  const std::uint32_t limit = config.engine.context_length.value_or(model.context_max);
+  if (limit > model.context_max)
+    problems.push_back({"config.context",
+                        fmt::format("engine.context_length: {} is more than the {} tokens of {}", limit,
+                                    model.context_max, model.name),
+                        place_of(config, "engine.context_length"), "use max"});
+  const auto needed = longest_request(config.traffic);
+  if (needed && *needed > limit)
+    problems.push_back({"config.context",
+                        fmt::format("traffic.source: its longest request has {} tokens with its output, more than "
+                                    "engine.context_length {}",
+                                    *needed, limit),
+                        place_of(config, "traffic.source"), "shorten the requests or raise the context length"});
+}
+
+Result<perf::Timer> timer_of(const Config& config, const perf::Placement& placement) {
+  const Timing& timing = config.engine.timing;
+  switch (timing.kind) {
+    case Timing::Kind::Fixed:
+      return perf::fixed_timer(timing.fixed, timing.ratios);
+    case Timing::Kind::Polynomial:
+      return perf::polynomial_timer(timing.ratios);
+    case Timing::Kind::Default:
+      return perf::analytic_timer(placement, timing.ratios);
+  }
+  return fail({"config.timing", "unknown timing", {}, ""});
+}
+
+std::uint32_t fixed_blocks(const Engine& engine) {
+  if (engine.capacity.blocks) return *engine.capacity.blocks;
+  return static_cast<std::uint32_t>(*engine.capacity.bytes /
+                                    (engine.rank.block_tokens * *engine.kv_bytes_per_token));
+}
+
+// Fills the number of KV blocks. A model that cannot fit gives no numbers, unless the user took both memory
+// and time into their own hands.
+void set_capacity(const Config& config, Deployed& deployed, Problems& problems) {
+  const Engine& engine = config.engine;
+  const bool is_fixed = engine.capacity.kind == Capacity::Kind::Fixed;
+  const auto capacity = perf::kv_capacity(
+      deployed.placement,
+      {.max_batched_tokens = engine.rank.max_batched_tokens,
+       .block_tokens = engine.rank.block_tokens,
+       .memory_fraction = is_fixed ? std::optional<double>(1.0) : engine.capacity.memory_fraction,
+       .cuda_graph_reserved_bytes = is_fixed ? 0 : engine.capacity.cuda_graph_reserved_bytes,
+       .kv_bytes_per_token = engine.kv_bytes_per_token});
+  scheduler::RankConfig& rank = deployed.deployment.rank;
+  if (!capacity && is_fixed && engine.timing.kind != Timing::Kind::Default)
+    deployed.warnings.push_back(capacity.error().sentence);
+  else if (!capacity)
+    problems.push_back({"memory.does_not_fit", "engine: " + capacity.error().sentence,
+                        place_of(config, "engine.model"),
+                        "use more GPUs per worker, other hardware or a smaller model"});
+  if (is_fixed) {
+    rank.blocks = fixed_blocks(engine);
+    return;
+  }
+  if (!capacity) return;
+  if (capacity->blocks > UINT32_MAX) {
+    problems.push_back({"memory.too_many_blocks",
+                        fmt::format("engine.workers.aggregated.kv_cache.block_size: gives {} blocks, more than {}",
+                                    capacity->blocks, UINT32_MAX),
+                        place_of(config, "engine.workers.aggregated.kv_cache"), "use larger blocks"});
+    return;
+  }
+  rank.blocks = static_cast<std::uint32_t>(capacity->blocks);
+  deployed.memory = *capacity;
+}
+
+}  // namespace
+
+Result<Deployed> deploy(const Config& config) {
+  const Engine& engine = config.engine;
+  Problems problems;
+  auto model = catalog::find_model(engine.model);
+  auto system = catalog::find_system(engine.hardware);
+  if (!model) add(problems, std::move(model.error()), config, "engine.model");
+  if (!system) add(problems, std::move(system.error()), config, "engine.hardware");
+  if (!problems.empty()) return tl::unexpected(std::move(problems));
+
+  Deployed deployed;
+  deployed.placement = {.model = std::move(*model),
+                        .system = std::move(*system),
+                        .engine = catalog::EngineKind::Vllm,
+                        .parallelism = engine.parallelism,
+                        .precisions = {}};
+  deployed.placement.precisions = perf::precisions_of(deployed.placement.model);
+  add(problems, perf::check(deployed.placement), config, "engine.workers.aggregated");
+  check_context(config, deployed.placement.model, problems);
+  if (!problems.empty()) return tl::unexpected(std::move(problems));
+
+  deployed.deployment.workers = engine.replicas;
+  deployed.deployment.gpus_per_worker = static_cast<std::uint32_t>(perf::gpus_per_worker(engine.parallelism));
+  deployed.deployment.rank = engine.rank;
+  deployed.deployment.rank.max_model_len = engine.context_length.value_or(deployed.placement.model.context_max);
+  deployed.deployment.router = config.router;
+  set_capacity(config, deployed, problems);
+  Result<perf::Timer> timer = timer_of(config, deployed.placement);
+  if (!timer) add(problems, std::move(timer.error()), config, "engine.workers.aggregated.timing");
+  if (!problems.empty()) return tl::unexpected(std::move(problems));
+  deployed.deployment.timer = std::move(*timer);
+  return deployed;
+}
+
+}  // namespace servecast::config

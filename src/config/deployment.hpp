@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a configuration to what the simulation runs: cards looked up, KV capacity computed, pass times chosen.
+//
+//   Result<Deployed> deployed = config::deploy(config);
+//   auto totals = replay::run(deployed->deployment, workload, {}, sink);
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/problem.hpp"
+#include "config/config.hpp"
+#include "perf/memory.hpp"
+#include "perf/placement.hpp"
+#include "replay/simulation.hpp"
+
+namespace servecast::config {
+
+struct Deployed {
+  replay::Deployment deployment;
+  perf::Placement placement;               // holds the cards used
+  std::optional<perf::KvCapacity> memory;  // nothing when the capacity is fixed
+  std::vector<std::string> warnings;       // one line each
+};
+
+// Problems: an unknown model or system, a parallelism that the model cannot have, synthetic requests longer
+// than the context, and "memory.does_not_fit" with needed and available bytes.
+Result<Deployed> deploy(const Config& config);
+
+}  // namespace servecast::config

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables: every field of the configuration, its limits, its one sentence, and the rules between
+// fields.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "config/config.hpp"
+#include "config/fields.hpp"
+#include "workload/spec.hpp"
+
+namespace servecast::config {
+
+// The `traffic` block as fields; the three sources side by side until the type is known.
+struct TrafficForm {
+  enum class Source : std::uint8_t { Synthetic, Session, Trace };
+  Source source = Source::Synthetic;
+  workload::SyntheticSource synthetic = {};
+  workload::SessionSource session = {};
+  workload::TraceSource trace = {};
+  workload::Load load = {};
+  std::optional<double> requests_per_second;
+  std::optional<double> sessions_per_second;
+  struct Stop {
+    std::optional<std::uint64_t> requests;
+    std::optional<std::uint64_t> sessions;
+    std::optional<double> requests_per_load_unit;
+    std::optional<double> sessions_per_load_unit;
+    std::optional<double> max_virtual_time_seconds = {};
+  } stop;
+};
+
+// Everything the document says.
+struct Form {
+  TrafficForm traffic = {};
+  Engine engine = {};
+  router::Spec router = {};
+  Sla sla = {};
+};
+
+void describe(Fields& f, Form& form);
+void describe_traffic(Fields& f, TrafficForm& traffic);
+void describe_engine(Fields& f, Engine& engine);
+void describe_router(Fields& f, router::Spec& router);
+void describe_sla(Fields& f, Sla& sla);
+
+// The checked form of the traffic block.
+workload::Spec traffic_spec(const TrafficForm& traffic);
+
+}  // namespace servecast::config

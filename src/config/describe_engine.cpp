@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include "config/describe.hpp"
+
+namespace servecast::config {
+namespace {
+
+enum class Mode : std::uint8_t { Aggregated };
+enum class Backend : std::uint8_t { Vllm };
+
+void describe_parallelism(Fields& f, Engine& engine) {
+  perf::Parallelism& parallelism = engine.parallelism;
+  f.whole("replicas", engine.replicas, {.min = 1, .max = 65536}, "Workers of this role.");
+  f.whole("tensor", parallelism.tensor, {.min = 1, .max = 1024},
+          "Tensor parallel GPUs of a worker.");
+  f.whole("pipeline", parallelism.pipeline, {.min = 1, .max = 1024},
+          "Pipeline stages of a worker.");
+  f.whole("moe_tensor", parallelism.moe_tensor, {.min = 1, .max = 1024},
+          "Tensor parallelism inside experts; moe_tensor * moe_expert = tensor for MoE models, 1 "
+          "for dense ones.");
+  f.whole("moe_expert", parallelism.moe_expert, {.min = 1, .max = 1024},
+          "Expert parallelism; 1 for dense models.");
+  f.later("attention_data", "1", "attention data parallelism is not supported yet");
+  f.later("context", "1", "context parallelism is not supported yet");
+}
+
+void describe_scheduler(Fields& f, scheduler::RankConfig& rank) {
+  f.whole("max_batched_tokens", rank.max_batched_tokens, {.min = 1},
+          "Token budget of one forward pass.");
+  f.whole("max_sequences", rank.max_sequences, {.min = 1},
+          "Requests that run at once on a worker.");
+  f.later("prefill_schedule_interval", "1", "prefill intervals are not supported yet");
+  f.later("prefill_decode_interval", "0", "goes only with engine.backend: sglang");
+}
+
+void describe_capacity(Fields& f, Capacity& capacity) {
+  f.tagged("type", "default", "Where the number of KV blocks comes from.",
+           {
+               {"default",
+                "From the memory model.",
+                [&] { capacity.kind = Capacity::Kind::Default; },
+                [&](Fields& b) {
+                  b.real("memory_fraction", capacity.memory_fraction, {.max = 1, .above = true},
+                         "Share of a GPU's memory that the engine may use.");
+                  b.whole("cuda_graph_reserved_bytes", capacity.cuda_graph_reserved_bytes,
+                          {.max = std::uint64_t{1} << 53},
+                          "Bytes kept for CUDA graphs on each GPU.");
+                },
+                {}},
+               {"fixed",
+                "As given.",
+                [&] { capacity.kind = Capacity::Kind::Fixed; },
+                [&](Fields& b) {
+                  b.whole("blocks", capacity.blocks, {.min = 1}, "KV blocks of a worker.");
+                  b.whole("bytes", capacity.bytes, {.min = 1},
+                          "KV bytes of a worker; needs bytes_per_token.");
+                },
+                {}},
+           });
+  if (!f.is_clean() || capacity.kind != Capacity::Kind::Fixed) return;
+  if (capacity.blocks && capacity.bytes)
+    f.refuse("bytes", "goes not together with blocks", "give exactly one of blocks and bytes");
+  if (!capacity.blocks && !capacity.bytes)
+    f.refuse("blocks", "is required: type fixed needs blocks or bytes");
+}
+
+void describe_kv_cache(Fields& f, Engine& engine) {
+  f.whole("block_size", engine.rank.block_tokens, {.min = 2, .max = 65536},
+          "Tokens of a KV block.");
+  f.boolean("prefix_caching", engine.rank.prefix_caching, "Reuse the KV of equal prefixes.");
+  f.whole("bytes_per_token", engine.kv_bytes_per_token, {.min = 1, .max = std::uint64_t{1} << 40},
+          "KV bytes of a token on one GPU; auto takes them from the model.", "auto");
+  f.mapping("capacity", Presence::Defaulted, "Size of the KV cache of a worker.",
+            [&](Fields& b) { describe_capacity(b, engine.capacity); });
+  f.later("state_cache", "", "recurrent state caches are not supported yet");
+  f.later("groups", "", "grouped KV caches are not supported yet");
+  f.later("host_offload", "", "KV offload to host memory is not supported yet");
+  f.later("g3_offload", "", "KV offload to disk is not supported yet");
+  f.later("tiers", "", "KV cache tiers are not supported yet");
+  f.later("kvcr", "", "pulling KV from peers is not supported yet");
+  if (!f.is_clean() || !engine.capacity.bytes) return;
+  if (!engine.kv_bytes_per_token) {
+    f.refuse("bytes_per_token", "must be a number when capacity.bytes is given",
+             "write the bytes of one token, or give capacity.blocks");
+    return;
+  }
+  const std::uint64_t blocks =
+      *engine.capacity.bytes / (engine.rank.block_tokens * *engine.kv_bytes_per_token);
+  if (blocks == 0 || blocks > UINT32_MAX)
+    f.refuse("capacity.bytes",
+             fmt::format("gives {} blocks of {} tokens with {} bytes each; it must give 1 to {}",
+                         blocks, engine.rank.block_tokens, *engine.kv_bytes_per_token, UINT32_MAX));
+}
+
+void describe_timing(Fields& f, Timing& timing) {
+  // Milliseconds that stay inside simulated time, whatever the ratios are.
+  constexpr double kPassMsMax = 1e9;
+  f.tagged("type", "default", "How long a forward pass takes.",
+           {
+               {"default",
+                "From the performance model of model and hardware.",
+                [&] { timing.kind = Timing::Kind::Default; },
+                {},
+                {}},
+               {"fixed",
+                "Constant times.",
+                [&] { timing.kind = Timing::Kind::Fixed; },
+                [&](Fields& b) {
+                  b.real("prefill_ms", timing.fixed.prefill_ms,
+                         {.max = kPassMsMax, .required = true},
+                         "Time of a pass that prefills, in ms.");
+                  b.real("decode_ms", timing.fixed.decode_ms, {.max = kPassMsMax, .required = true},
+                         "Time of a pass that decodes, in ms.");
+                },
+                {}},
+               {"polynomial",
+                "A built-in curve of no particular model.",
+                [&] { timing.kind = Timing::Kind::Polynomial; },
+                [](Fields& b) {
+                  b.later("coefficients", "",
+                          "other coefficients than the built-in ones are not supported yet");
+                },
+                {}},
+               {"profile", "", {}, {}, "timing from measured passes is not supported yet"},
+           });
+  f.real("speedup_ratio", timing.ratios.step, {.max = 1e6},
+         "Divides the time of every pass; 0 leaves it.");
+  f.real("decode_speedup_ratio", timing.ratios.decode, {.max = 1e6},
+         "Divides decode times once more; 0 leaves them.");
+}
+
+void describe_vllm(Fields& f, scheduler::RankConfig& rank) {
+  f.word<scheduler::PreemptionMode>(
+      "preemption_mode", rank.preemption_mode,
+      {{"lifo", scheduler::PreemptionMode::Lifo, {}},
+       {"fifo", scheduler::PreemptionMode::Fifo, {}}},
+      "Who loses its KV first when memory runs out: the last admitted, or the first.");
+  f.later("version", "", "version rules of vLLM are not supported yet");
+  f.later("watermark", "0", "vLLM holds no blocks back; a watermark is not supported");
+  f.later("speculation", "", "speculative decoding is not supported yet");
+}
+
+void describe_worker(Fields& f, Engine& engine) {
+  f.mapping("parallelism", Presence::Defaulted, "How many GPUs and how they work together.",
+            [&](Fields& b) { describe_parallelism(b, engine); });
+  f.mapping("scheduler", Presence::Defaulted, "Limits of a forward pass.",
+            [&](Fields& b) { describe_scheduler(b, engine.rank); });
+  f.mapping("kv_cache", Presence::Defaulted, "The KV cache of a worker.",
+            [&](Fields& b) { describe_kv_cache(b, engine); });
+  f.mapping("timing", Presence::Defaulted, "How long forward passes take.",
+            [&](Fields& b) { describe_timing(b, engine.timing); });
+  f.mapping("vllm", Presence::Defaulted, "Settings that only vLLM has.",
+            [&](Fields& b) { describe_vllm(b, engine.rank); });
+  f.later("sglang", "", "holds settings of another backend than engine.backend (vllm)");
+  f.later("trtllm", "", "holds settings of another backend than engine.backend (vllm)");
+  f.later("startup_seconds", "0", "workers that start during a run are not supported yet");
+  f.later("hardware", "", "goes only with engine.mode: disaggregated; set engine.hardware");
+  f.later("context_length", "", "a limit per role is not supported yet; set engine.context_length");
+  for (const std::string_view name : {"forward_model", "fpm_parquet_path", "estimator_config"})
+    f.later(name, "", "timing from measured passes is not supported yet");
+}
+
+// Fields of upstream configurations whose subject this version does not model.
+void describe_later(Fields& f) {
+  f.later("backend_version", "", "choosing an engine version is not supported yet");
+  f.later("kv_transfer", "",
+          "goes only with engine.mode: disaggregated, which is not supported yet");
+  f.later("speculation", "", "speculative decoding is not supported yet");
+  f.later("nextn", "0", "multi-token prediction is not supported yet");
+  f.later("nextn_accepted", "", "multi-token prediction is not supported yet");
+  f.later("enable_eplb", "false", "expert load balancing is not supported yet");
+  f.later("wideep_num_slots", "", "expert load balancing is not supported yet");
+  f.later("moe_backend", "auto", "choosing kernels is not supported yet");
+  f.later("attention_backend", "auto", "choosing kernels is not supported yet");
+  for (const std::string_view name : {"gemm_quant_mode", "moe_quant_mode", "kvcache_quant_mode",
+                                      "fmha_quant_mode", "comm_quant_mode"})
+    f.later(name, "", "quantization other than the checkpoint's is not supported yet");
+  for (const std::string_view name : {"database_mode", "systems_paths", "estimator_config"})
+    f.later(name, "", "measured performance tables are not supported yet");
+  f.later("transfer_policy", "off", "measured performance tables are not supported yet");
+  f.later("estimation_mode", "auto", "choosing an estimator is not supported yet");
+  f.later("fallback_policy", "deny", "measured performance tables are not supported yet");
+  f.later("fpm_profile", "", "timing from measured passes is not supported yet");
+  for (const std::string_view name : {"decoder_replay", "enable_shared_layer", "strict_provenance"})
+    f.later(name, "false", "measured performance tables are not supported yet");
+}
+
+}  // namespace
+
+void describe_engine(Fields& f, Engine& engine) {
+  Mode mode = Mode::Aggregated;
+  Backend backend = Backend::Vllm;
+  f.word<Mode>("mode", mode,
+               {{"aggregated", Mode::Aggregated, {}},
+                {"disaggregated", {}, "separate prefill and decode workers are not supported yet"},
+                {"afd", {}, "attention/FFN disaggregation is not supported"}},
+               "How prefill and decode are spread over workers.");
+  f.text("model", engine.model, true, "Name of the model, such as Qwen/Qwen3-32B.");
+  f.text("hardware", engine.hardware, true, "Name of the system, such as h200_sxm.");
+  f.word<Backend>("backend", backend,
+                  {{"vllm", Backend::Vllm, {}},
+                   {"sglang", {}, "this engine is not supported yet"},
+                   {"trtllm", {}, "this engine is not supported yet"}},
+                  "The inference engine whose scheduler is replayed.");
+  f.whole("context_length", engine.context_length, {.min = 1},
+          "Tokens that a request may have with its output; max is the model's limit.", "max");
+  f.boolean("enable_chunked_prefill", engine.rank.chunked_prefill,
+            "May a prompt be spread over several passes?");
+  f.mapping("workers", Presence::Required, "The workers of each role.", [&](Fields& w) {
+    w.mapping("aggregated", Presence::Required, "Workers that prefill and decode.",
+              [&](Fields& b) { describe_worker(b, engine); });
+    w.later("prefill", "", "goes only with engine.mode: disaggregated, which is not supported yet");
+    w.later("decode", "", "goes only with engine.mode: disaggregated, which is not supported yet");
+    w.later("encoder", "", "encoder workers are not supported yet");
+    w.later("afd", "", "attention/FFN disaggregation is not supported");
+  });
+  describe_later(f);
+}
+
+void describe_router(Fields& f, router::Spec& router) {
+  using router::Metric;
+  using router::Policy;
+  using router::Tie;
+  const auto metric = [&](Fields& b) {
+    b.word<Metric>("metric", router.metric,
+                   {{"requests", Metric::Requests, {}},
+                    {"tokens", Metric::Tokens, {}},
+                    {"kv_blocks", {}, "this metric is not supported yet"}},
+                   "What the load of a worker counts.");
+  };
+  const auto seed = [&](Fields& b) { b.seed("seed", router.seed, "Seed of the router's draws."); };
+  f.tagged("policy", "round_robin", "Which worker gets a request.",
+           {
+               {"round_robin",
+                "One after the other.",
+                [&] { router.policy = Policy::RoundRobin; },
+                {},
+                {}},
+               {"least_loaded",
+                "The worker with the least load.",
+                [&] { router.policy = Policy::LeastLoaded; },
+                [&](Fields& b) {
+                  metric(b);
+                  b.word<Tie>("tie", router.tie,
+                              {{"lowest_id", Tie::LowestId, {}},
+                               {"round_robin", Tie::RoundRobin, {}},
+                               {"random", Tie::Random, {}}},
+                              "Who wins among workers with equal load.");
+                  seed(b);
+                },
+                {}},
+               {"power_of_two",
+                "The less loaded of two random workers.",
+                [&] { router.policy = Policy::PowerOfTwo; },
+                [&](Fields& b) {
+                  metric(b);
+                  seed(b);
+                },
+                {}},
+               {"random", "Any worker.", [&] { router.policy = Policy::Random; }, seed, {}},
+               {"kv_router", "", {}, {}, "routing by cached prefixes is not supported yet"},
+               {"session_affinity", "", {}, {}, "routing by session is not supported yet"},
+               {"external", "", {}, {}, "external routers are not supported yet"},
+           });
+  for (const std::string_view name :
+       {"prefill_load_model", "overlap_score_credit", "prefill_load_scale", "temperature"})
+    f.later(name, "", "goes only with router.policy: kv_router, which is not supported yet");
+  for (const std::string_view name : {"fallback", "ttl_ms", "spill_threshold"})
+    f.later(name, "", "goes only with router.policy: session_affinity, which is not supported yet");
+}
+
+void describe_sla(Fields& f, Sla& sla) {
+  f.real("ttft_ms", sla.ttft_ms, {.above = true},
+         "Bound of the time to first token in ms, inclusive.");
+  f.real("itl_ms", sla.itl_ms, {.above = true},
+         "Bound of a request's mean gap between tokens in ms, inclusive.");
+  f.real("e2e_ms", sla.e2e_ms, {.above = true},
+         "Bound of the whole latency in ms, inclusive; excludes the others.");
+  if (f.is_clean() && sla.e2e_ms && (sla.ttft_ms || sla.itl_ms))
+    f.refuse("e2e_ms",
+             fmt::format("goes not together with {}", sla.ttft_ms ? "ttft_ms" : "itl_ms"));
+}
+
+void describe(Fields& f, Form& form) {
+  f.mapping("traffic", Presence::Defaulted, "What users send and when.",
+            [&](Fields& b) { describe_traffic(b, form.traffic); });
+  f.mapping("engine", Presence::Required, "Model, hardware and workers.",
+            [&](Fields& b) { describe_engine(b, form.engine); });
+  f.mapping("router", Presence::Defaulted, "Which worker gets a request.",
+            [&](Fields& b) { describe_router(b, form.router); });
+  f.mapping("evaluation", Presence::Defaulted, "What counts as good.", [&](Fields& e) {
+    e.mapping("sla", Presence::Defaulted, "Latency bounds of a good request.",
+              [&](Fields& b) { describe_sla(b, form.sla); });
+  });
+  f.later("execution", "", "limits on the simulator's own resources are not supported yet");
+  f.later("planner", "", "scaling during a run is not supported yet");
+  f.later("optimization", "", "belongs to recommend; predict runs one concrete configuration");
+  f.later("optimizer", "", "belongs to recommend; predict runs one concrete configuration");
+}
+
+}  // namespace servecast::config

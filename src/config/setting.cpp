@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/setting.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "config/strict.hpp"
+
+namespace servecast::config {
+namespace {
+
+bool is_plain_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-' || c == '.' || c == '/';
+}
+
+bool is_plain(std::string_view text) {
+  if (text.empty() || !std::all_of(text.begin(), text.end(), is_plain_character)) return false;
+  // A dash or dots in front could read as a list item or as a document mark.
+  if (text[0] == '-' || text[0] == '.') return false;
+  return as_text(Value{.kind = Value::Kind::Scalar, .text = std::string(text)}).has_value();
+}
+
+std::vector<std::string_view> split(std::string_view path) {
+  std::vector<std::string_view> parts;
+  for (std::size_t start = 0; start <= path.size();) {
+    const std::size_t dot = std::min(path.find('.', start), path.size());
+    parts.push_back(path.substr(start, dot - start));
+    start = dot + 1;
+  }
+  return parts;
+}
+
+std::string origin_text(const Setting& setting) {
+  switch (setting.origin) {
+    case Origin::Default:
+      return "default";
+    case Origin::File:
+      return fmt::format("{}:{}:{}", setting.place.file, setting.place.line, setting.place.column);
+    case Origin::Set:
+      return "--set";
+    case Origin::Seed:
+      return "--seed";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string yaml_text(std::string_view text) {
+  if (is_plain(text)) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (byte < 0x20 || byte == 0x7F) {
+      quoted += fmt::format("\\x{:02x}", byte);
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+std::string to_yaml(const Settings& settings) {
+  std::string out;
+  std::vector<std::string_view> above;
+  for (const Setting& setting : settings) {
+    if (!setting.yaml) continue;
+    const std::vector<std::string_view> parts = split(setting.path);
+    std::size_t common = 0;
+    while (common + 1 < parts.size() && common + 1 < above.size() && parts[common] == above[common])
+      ++common;
+    for (std::size_t level = common; level + 1 < parts.size(); ++level)
+      out += fmt::format("{:{}}{}:\n", "", 2 * level, parts[level]);
+    out += fmt::format("{:{}}{}: {}\n", "", 2 * (parts.size() - 1), parts.back(), *setting.yaml);
+    above = parts;
+  }
+  return out;
+}
+
+std::string explained(const Settings& settings) {
+  std::vector<std::string> lines;
+  std::size_t width = 0;
+  for (const Setting& setting : settings) {
+    lines.push_back(fmt::format("{}: {}", setting.path, setting.yaml.value_or("(not set)")));
+    width = std::max(width, std::min<std::size_t>(lines.back().size(), 76));
+  }
+  std::string out;
+  for (std::size_t i = 0; i < settings.size(); ++i)
+    out += fmt::format("{:{}}  # {}\n", lines[i], width, origin_text(settings[i]));
+  return out;
+}
+
+}  // namespace servecast::config

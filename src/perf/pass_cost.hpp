@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the passes of one placement cost: its operators, collectives and host cost, folded into
+// lines.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "perf/coefficients.hpp"
+#include "perf/cost_lines.hpp"
+#include "perf/placement.hpp"
+
+namespace servecast::perf {
+
+// A decode batch of one size, as a function of its context.
+struct DecodeBatch {
+  double batch_ms = 0.0;  // everything but attention
+  DecodeAttention global;
+  DecodeAttention windowed;
+
+  double ms(std::uint64_t context) const { return batch_ms + attention_ms(as_double(context)); }
+  double attention_ms(double context) const { return global.at(context) + windowed.at(context); }
+};
+
+struct PassCost {
+  HostCost host;
+  std::vector<Line> tokens;  // operators on every token of the pass
+  Line head;                 // output head, on one token per request
+  std::optional<ExpertLine> experts;
+  AttentionLine global;    // layers that attend to everything, or to what an indexer picks
+  AttentionLine windowed;  // layers with a sliding window; nothing where there are none
+
+  // Everything but attention, of a pass of `tokens_new` tokens in `sequences` requests. Weights are
+  // read once.
+  double batch_ms(std::uint64_t tokens_new, std::uint64_t sequences) const;
+  DecodeBatch decode_batch(std::uint32_t requests) const;
+  // As AttentionLine::prefill, for all layers.
+  double prefill_attention_ms(std::uint64_t fresh, std::uint64_t context,
+                              std::uint64_t pairs) const;
+};
+
+// requires: check(placement) is empty.
+PassCost pass_cost_of(const Placement& placement);
+
+}  // namespace servecast::perf

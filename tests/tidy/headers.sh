@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# headers.sh COMPILER ROOT STAMP: each header under ROOT/src compiles by itself. STAMP remembers the last good state,
+# so that a rerun without changes costs nothing.
+set -eu
+compiler=$1
+root=$2
+stamp=$3
+cd "$root"
+headers=$(find src -name '*.hpp' -type f | LC_ALL=C sort)
+[ -n "$headers" ] || { echo "no header found under $root/src"; exit 1; }
+state=$(echo "$headers" | xargs cksum | cksum)" $compiler"
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$state" ]; then exit 0; fi
+echo "$headers" | xargs -n1 -P2 "$compiler" -std=c++20 -fsyntax-only -Wno-pragma-once-outside-header -w -I src -x c++
+printf '%s' "$state" >"$stamp"
