@@ -175,8 +175,11 @@ void VllmScheduler::form_cohort() {
   tail_ = kNoSlot;
   for (Slot slot = running_.first(); slot != kNoSlot; slot = requests_[slot].after) {
     const Request& request = requests_[slot];
+    // Passes of no duration end at the same time, so where gaps may be taken back the pass that
+    // gave the last token must be the last one, too.
     if (request.generated > 0 && request.last_token == last_end_ &&
-        request.computed + 1 == request.known()) {
+        request.computed + 1 == request.known() &&
+        (!options_.take_back || request.token_passes.back().second + 1 == pass_)) {
       continue;
     }
     if (slot != running_.last()) return;
