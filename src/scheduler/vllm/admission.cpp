@@ -66,6 +66,17 @@ void VllmScheduler::reject(Slot slot, Reason reason) {
   if (options_.trace) trace_.rejected.push_back(request.ordinal);
 }
 
+// The end of a preempted request that has grown beyond the pool.
+void VllmScheduler::fail_waiting(Slot slot) {
+  waiting_.remove(requests_, slot);
+  Request& request = requests_[slot];
+  request.blocks_needed = blocks_for(request.known());
+  request.blocks_available = pool_.capacity();
+  SERVECAST_CHECK(request.blocks_needed > request.blocks_available);
+  failed_.push_back(slot);
+  progress_ = true;
+}
+
 void VllmScheduler::admit_waiting(Time now) {
   blocked_ = Blocked::Untested;
   while (!waiting_.empty()) {
@@ -116,6 +127,11 @@ void VllmScheduler::admit_waiting(Time now) {
     // The whole known sequence must fit, even if only a chunk is computed now. Inactive hits take
     // room too.
     if (blocks_for(known) - hits_active_ > pool_.room()) {
+      if (running_
+              .empty()) {  // it fitted only beside a request that shared blocks (decisions.md 13)
+        fail_waiting(slot);
+        continue;
+      }
       blocked_ = Blocked::Pool;
       return;
     }

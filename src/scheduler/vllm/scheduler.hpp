@@ -156,6 +156,7 @@ class VllmScheduler {
   void admit_waiting(Time now);
   void look_up(const Request& request);
   void reject(Slot slot, Reason reason);
+  void fail_waiting(Slot slot);
   bool blocked_for_good() const;
 
   // Ending a pass (completion.cpp).

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property/marks.hpp"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+namespace servecast::test {
+namespace {
+
+using replay::PassRecord;
+
+struct Progress {
+  std::uint32_t input = 0, computed = 0, generated = 0;
+};
+
+// Situations inside passes, followed request by request.
+void mark_passes(Marks& marks, const Scenario& scenario, const Recording& run) {
+  const bool fifo = scenario.deployment.rank.preemption_mode == scheduler::PreemptionMode::Fifo;
+  std::map<std::uint64_t, Progress> progress;
+  for (const RecordedRequest& request : run.requests) {
+    progress[request.record.ordinal].input = request.record.input_tokens;
+  }
+  for (const PassRecord& pass : run.passes) {
+    marks["pass of no duration"] += pass.start == pass.end;
+    marks["FIFO preemption"] += fifo && !pass.preempted.empty();
+    marks["two victims in a pass"] += pass.preempted.size() > 1;
+    marks["admission beside decodes"] += !pass.admitted.empty() && pass.decode_requests > 1;
+    marks["two prompts in a pass"] += pass.prefill_requests > 1;
+    marks["two completions in a pass"] +=
+        std::count_if(pass.outputs.begin(), pass.outputs.end(),
+                      [](const PassRecord::Output& o) { return o.completed; }) > 1;
+    std::set<std::uint64_t> emitted;
+    for (const auto& output : pass.outputs) {
+      emitted.insert(output.request);
+      progress[output.request].generated += output.tokens;
+    }
+    for (const auto& item : pass.scheduled) {
+      Progress& p = progress[item.request];
+      marks["chunk"] += item.to < p.input;
+      p.computed = item.to;
+      // What looks like a member of the decode batch but had no token in this pass.
+      const std::uint32_t known = p.input + p.generated;
+      const bool lacks_one = p.generated > 0 && p.computed + 1 == known;
+      marks["resumed request that lacks one token after a pass that preempted"] +=
+          lacks_one && !emitted.contains(item.request) && !pass.preempted.empty();
+    }
+    for (const auto& admitted : pass.admitted) {
+      const Progress& p = progress[admitted.request];
+      marks["own blocks found after preemption"] += p.generated > 0 && admitted.reused_tokens > 0;
+      marks["generated block found after preemption"] +=
+          p.generated > 0 && admitted.reused_tokens > p.input;
+    }
+  }
+}
+
+}  // namespace
+
+void mark(Marks& marks, const Scenario& scenario, const Recording& run) {
+  using replay::Reason;
+  const workload::Spec& spec = scenario.spec;
+  marks["more than one worker"] += scenario.deployment.workers > 1;
+  marks["closed loop"] += spec.load.kind == workload::Load::Kind::Concurrency;
+  marks["accumulating sessions"] += std::holds_alternative<workload::SessionSource>(spec.source);
+  marks["authored outputs"] += scenario.trace_text.find("output_token_ids") != std::string::npos;
+  if (const auto* source = std::get_if<workload::TraceSource>(&spec.source)) {
+    marks["engine block that does not divide the trace block"] +=
+        source->block_size % scenario.deployment.rank.block_tokens != 0;
+  }
+  marks["cut off by the cap"] += run.totals.incomplete_at_cap > 0;
+  marks["eviction"] += run.totals.evictions > 0;
+  for (const RecordedRequest& request : run.requests) {
+    const replay::RequestRecord& r = request.record;
+    marks["rejected for the model length"] += r.reason == Reason::ModelLength;
+    marks["rejected for the pool"] += r.reason == Reason::PoolTooSmall;
+    marks["rejected for the budget"] += r.reason == Reason::PromptExceedsStepBudget;
+    marks["rejected for the budget after waiting"] +=
+        r.reason == Reason::PromptExceedsStepBudget && r.terminal > r.arrival;
+    marks["outgrew the pool"] += r.reason == Reason::KvCapacity;
+    marks["preempted twice"] += r.preemptions > 1;
+    marks["no output asked for"] += r.requested_output_tokens == 0;
+    marks["one output"] += r.output_tokens == 1;
+    marks["cut at the model length"] +=
+        r.status == replay::Status::Completed && r.output_tokens < r.requested_output_tokens;
+  }
+  mark_passes(marks, scenario, run);
+}
+
+}  // namespace servecast::test

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "property/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "base/random.hpp"
+#include "perf/timers.hpp"
+
+namespace servecast::test {
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : random_(seed, "property scenario") {}
+  // A whole number from `low` to `high`, both included.
+  std::uint32_t from(std::uint32_t low, std::uint32_t high) {
+    return low + static_cast<std::uint32_t>(random_.below(high - low + 1));
+  }
+  bool percent(std::uint32_t p) { return random_.below(100) < p; }
+  template <class T>
+  T one_of(std::initializer_list<T> list) {
+    return *(list.begin() + static_cast<std::ptrdiff_t>(random_.below(list.size())));
+  }
+
+ private:
+  Random random_;
+};
+
+// Times in milliseconds, so that ends of passes and arrivals meet often.
+struct Clock {
+  double prefill_ms = 0, decode_ms = 0;
+  bool polynomial = false;
+};
+
+Clock make_clock(Dice& dice) {
+  Clock clock;
+  if (dice.percent(15)) {
+    clock.polynomial = true;
+    return clock;
+  }
+  clock.prefill_ms = dice.one_of({10.0, 5.0, 1.0, 0.0, 3.0});
+  clock.decode_ms = dice.one_of({2.0, 5.0, 1.0, 2.0, 5.0, 0.0});
+  return clock;
+}
+
+scheduler::RankConfig make_rank(Dice& dice) {
+  scheduler::RankConfig rank;
+  rank.block_tokens = dice.from(2, 8);
+  rank.blocks = dice.from(2, dice.percent(50) ? 8 : 30);
+  rank.max_sequences = dice.from(1, 10);
+  rank.max_batched_tokens = dice.from(2, 32);
+  rank.prefix_caching = dice.percent(80);
+  rank.chunked_prefill = dice.percent(80);
+  if (dice.percent(35)) rank.preemption_mode = scheduler::PreemptionMode::Fifo;
+  if (dice.percent(20)) rank.max_model_len = dice.from(4, 60);
+  return rank;
+}
+
+router::Spec make_router(Dice& dice) {
+  using router::Metric;
+  using router::Policy;
+  using router::Tie;
+  router::Spec spec;
+  spec.policy = dice.one_of({Policy::RoundRobin, Policy::RoundRobin, Policy::LeastLoaded,
+                             Policy::PowerOfTwo, Policy::Random});
+  spec.metric = dice.one_of({Metric::Requests, Metric::Tokens});
+  spec.tie = dice.one_of({Tie::LowestId, Tie::RoundRobin, Tie::Random});
+  spec.seed = dice.from(0, 1000);
+  return spec;
+}
+
+struct Row {
+  double at_ms = 0;
+  std::uint32_t input = 1, output = 0;
+  std::vector<std::uint32_t> ids, output_tokens;
+  int session = -1;      // none
+  double delay_ms = -1;  // none
+};
+
+// Prompts spelled with few ids, each often a continuation or a cut of an earlier one.
+std::vector<std::uint32_t> make_ids(Dice& dice, const std::vector<Row>& before,
+                                    std::uint32_t alphabet, std::uint32_t blocks_max) {
+  std::vector<std::uint32_t> ids;
+  if (!before.empty() && dice.percent(60)) {
+    ids = before[dice.from(0, static_cast<std::uint32_t>(before.size()) - 1)].ids;
+    if (dice.percent(50)) ids.resize(dice.from(1, static_cast<std::uint32_t>(ids.size())));
+  }
+  const std::uint32_t more = dice.from(ids.empty() ? 1 : 0, 4);
+  for (std::uint32_t i = 0; i < more; ++i) ids.push_back(dice.from(0, alphabet - 1));
+  if (ids.size() > blocks_max) ids.resize(blocks_max);
+  return ids;
+}
+
+std::string spell(const Row& row) {
+  std::string out = fmt::format(R"({{"input_length": {}, "output_length": {}, "hash_ids": [{}])",
+                                row.input, row.output, fmt::join(row.ids, ", "));
+  if (row.session >= 0) out += fmt::format(R"(, "session_id": "s{}")", row.session);
+  if (row.delay_ms >= 0) {
+    out += fmt::format(R"(, "delay": {})", row.delay_ms);
+  } else {
+    out += fmt::format(R"(, "timestamp": {})", row.at_ms);
+  }
+  if (!row.output_tokens.empty()) {
+    out += fmt::format(R"(, "output_token_ids": [{}])", fmt::join(row.output_tokens, ", "));
+  }
+  return out + "}\n";
+}
+
+std::uint32_t output_length(Dice& dice) {
+  return dice.percent(25) ? dice.from(0, 2) : dice.from(1, dice.percent(30) ? 40 : 12);
+}
+
+void make_trace(Dice& dice, Scenario& out) {
+  const scheduler::RankConfig& rank = out.deployment.rank;
+  workload::TraceSource source;
+  source.block_size = dice.percent(40) ? rank.block_tokens : dice.from(1, 9);
+  source.start_as_given = dice.percent(20);
+  const std::uint32_t rows = dice.from(1, dice.percent(20) ? 60 : 14);
+  const std::uint32_t alphabet = dice.from(1, 6);
+  const std::uint32_t pool_blocks = std::max(
+      1U, rank.blocks * rank.block_tokens / source.block_size + (dice.percent(10) ? 2 : 0));
+  const bool sessions = dice.percent(25);
+  const bool authored = dice.percent(10);
+  const bool equal_lengths = dice.percent(20);
+  const std::uint32_t equal_output = output_length(dice);
+  const double step_ms = dice.one_of({0.0, 1.0, 2.0, 5.0, 10.0, 0.5});
+  double now = source.start_as_given ? dice.from(0, 20) : 0;
+  std::vector<Row> all;
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    Row row;
+    row.ids = make_ids(dice, all, alphabet, std::min(pool_blocks, 12U));
+    const auto blocks = static_cast<std::uint32_t>(row.ids.size());
+    row.input = blocks * source.block_size;
+    if (dice.percent(60)) row.input -= dice.from(0, source.block_size - 1);
+    row.output = equal_lengths ? equal_output : output_length(dice);
+    if (authored && dice.percent(60)) {
+      for (std::uint32_t t = 0; t < row.output; ++t) {
+        row.output_tokens.push_back(dice.from(0, alphabet));
+      }
+    }
+    now += step_ms * dice.from(0, 3);
+    row.at_ms = now;
+    if (sessions && dice.percent(70)) {
+      row.session = static_cast<int>(dice.from(0, 3));
+      const bool later = std::any_of(all.begin(), all.end(), [&row](const Row& other) {
+        return other.session == row.session;
+      });
+      if (later) row.delay_ms = dice.percent(50) ? 0 : dice.from(0, 12);
+    }
+    all.push_back(row);
+    out.trace_text += spell(row);
+  }
+  out.trace = std::make_shared<const TraceFile>(out.trace_text);
+  source.path = out.trace->path();
+  out.spec.source = source;
+  out.spec.stop = {};
+  out.spec.load.kind = workload::Load::Kind::TraceTimestamps;
+  if (dice.percent(40)) {
+    out.spec.load.kind = workload::Load::Kind::Concurrency;
+    out.spec.load.concurrency = dice.from(1, 6);
+  }
+}
+
+// One prompt that is computed in chunks, others that begin like it, and a pool that just holds one
+// of them.
+void make_crowd(Dice& dice, Scenario& out) {
+  scheduler::RankConfig& rank = out.deployment.rank;
+  rank.prefix_caching = true;
+  workload::TraceSource source;
+  source.block_size = rank.block_tokens;
+  const std::uint32_t blocks = dice.from(2, 6);
+  rank.blocks = blocks + dice.from(0, 2);
+  rank.max_batched_tokens = dice.from(2, blocks * rank.block_tokens);
+  const std::uint32_t rows = dice.from(2, 6);
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    Row row;
+    const std::uint32_t own = i == 0 ? blocks : dice.from(1, blocks + 1);
+    for (std::uint32_t b = 0; b < own; ++b) row.ids.push_back(b);
+    if (dice.percent(40)) row.ids.back() = 100 + i;
+    row.input = own * rank.block_tokens - dice.from(0, rank.block_tokens - 1);
+    row.output = dice.from(1, 8);
+    row.at_ms = dice.from(0, 3) * 5;
+    out.trace_text += spell(row);
+  }
+  out.trace = std::make_shared<const TraceFile>(out.trace_text);
+  source.path = out.trace->path();
+  out.spec.source = source;
+  out.spec.stop = {};
+  out.spec.load.kind = workload::Load::Kind::TraceTimestamps;
+}
+
+// Long answers over a small pool and a budget that cuts recomputation into chunks: preempted
+// requests come back as the unfinished last one while others are preempted.
+void make_squeeze(Dice& dice, Scenario& out) {
+  scheduler::RankConfig& rank = out.deployment.rank;
+  rank.block_tokens = dice.from(2, 4);
+  rank.blocks = dice.from(4, 12);
+  rank.max_batched_tokens = dice.from(3, 9);
+  rank.max_sequences = 10;
+  rank.max_model_len = std::nullopt;
+  rank.chunked_prefill = true;
+  rank.prefix_caching = dice.percent(30);
+  if (dice.percent(70)) rank.preemption_mode = scheduler::PreemptionMode::Fifo;
+  workload::TraceSource source;
+  source.block_size = rank.block_tokens;
+  const std::uint32_t rows = dice.from(2, 6);
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    Row row;
+    row.input = dice.from(1, 3 * rank.block_tokens);
+    for (std::uint32_t b = 0; b * rank.block_tokens < row.input; ++b) row.ids.push_back(i * 10 + b);
+    row.output = dice.from(2, 20);
+    row.at_ms = dice.from(0, 4) * 3;
+    out.trace_text += spell(row);
+  }
+  out.trace = std::make_shared<const TraceFile>(out.trace_text);
+  source.path = out.trace->path();
+  out.spec.source = source;
+  out.spec.stop = {};
+  out.spec.load.kind = workload::Load::Kind::TraceTimestamps;
+}
+
+workload::Length make_length(Dice& dice, std::uint32_t max) {
+  workload::Length length;
+  if (dice.percent(40)) {
+    length.fixed = dice.from(1, max);
+    return length;
+  }
+  length.kind = workload::Length::Kind::Uniform;
+  length.min = dice.from(1, max);
+  length.max = dice.from(length.min, max);
+  return length;
+}
+
+void make_load(Dice& dice, Scenario& out) {
+  using Kind = workload::Load::Kind;
+  workload::Load& load = out.spec.load;
+  load.kind = dice.one_of({Kind::Concurrency, Kind::Concurrency, Kind::Burst, Kind::Poisson,
+                           Kind::ConstantRate, Kind::Gamma});
+  load.concurrency = dice.from(1, 6);
+  load.per_second = dice.one_of({20.0, 100.0, 200.0, 500.0});
+  load.smoothness = dice.one_of({0.5, 1.0, 4.0});
+  load.seed = dice.from(0, 1000);
+}
+
+void make_synthetic(Dice& dice, Scenario& out) {
+  workload::SyntheticSource source;
+  source.input = make_length(dice, 30);
+  source.output = make_length(dice, 14);
+  const std::uint32_t shortest =
+      source.input.kind == workload::Length::Kind::Fixed ? source.input.fixed : source.input.min;
+  if (dice.percent(50)) source.cached_prefix_tokens = dice.from(0, shortest - 1);
+  source.seed = dice.from(0, 1000);
+  out.spec.source = source;
+  out.spec.stop.count = dice.from(1, dice.percent(20) ? 60 : 15);
+  make_load(dice, out);
+}
+
+void make_sessions(Dice& dice, Scenario& out) {
+  workload::SessionSource source;
+  source.new_input = make_length(dice, 12);
+  source.output = make_length(dice, 8);
+  source.turns = dice.from(1, 4);
+  if (dice.percent(70)) {
+    source.shared_prefix_ratio = dice.one_of({0.25, 0.5, 1.0});
+    source.prefix_groups = dice.from(1, 3);
+  }
+  source.inter_turn_delay_ms = dice.one_of({0.0, 0.0, 1.0, 5.0, 30.0});
+  source.block_size = dice.percent(50) ? out.deployment.rank.block_tokens : dice.from(1, 9);
+  source.seed = dice.from(0, 1000);
+  out.spec.source = source;
+  out.spec.stop.count = dice.from(1, 12);
+  make_load(dice, out);
+}
+
+// Also on the half of a pass, and one nanosecond beside a likely boundary.
+Time make_cap(Dice& dice) {
+  const std::int64_t ms = dice.from(0, dice.percent(50) ? 40 : 200);
+  return Time{ms * 1'000'000 + dice.one_of<std::int64_t>({0, 0, 500'000, 1, -1, 333})};
+}
+
+}  // namespace
+
+Scenario scenario(std::uint64_t seed) {
+  Dice dice(seed);
+  Scenario out;
+  out.deployment.rank = make_rank(dice);
+  out.deployment.workers = dice.percent(60) ? 1 : dice.from(2, 4);
+  out.deployment.router = make_router(dice);
+  const Clock clock = make_clock(dice);
+  out.deployment.timer =
+      clock.polynomial
+          ? perf::polynomial_timer().value()
+          : perf::fixed_timer({.prefill_ms = clock.prefill_ms, .decode_ms = clock.decode_ms})
+                .value();
+  const std::uint32_t kind = dice.from(0, 99);
+  if (kind < 50) {
+    make_trace(dice, out);
+  } else if (kind < 60) {
+    make_crowd(dice, out);
+  } else if (kind < 70) {
+    make_squeeze(dice, out);
+  } else if (kind < 85) {
+    make_sessions(dice, out);
+  } else {
+    make_synthetic(dice, out);
+  }
+  if (dice.percent(20)) out.cap = make_cap(dice);
+  if (out.cap && out.cap->ns < 0) out.cap->ns = 0;
+  out.run_passes_max = dice.from(1, 5);
+
+  const scheduler::RankConfig& rank = out.deployment.rank;
+  out.settings = fmt::format(
+      "{} blocks of {}, {} sequences, budget {}, model length {}, caching {}, chunked {}, {}, "
+      "prefill {} ms, "
+      "decode {} ms{}, {} workers, router {}, source {}, load {} (concurrency {}), cap {}, runs of "
+      "{}",
+      rank.blocks, rank.block_tokens, rank.max_sequences, rank.max_batched_tokens,
+      rank.max_model_len.value_or(0), rank.prefix_caching, rank.chunked_prefill,
+      rank.preemption_mode == scheduler::PreemptionMode::Fifo ? "fifo" : "lifo", clock.prefill_ms,
+      clock.decode_ms, clock.polynomial ? " (polynomial)" : "", out.deployment.workers,
+      static_cast<int>(out.deployment.router.policy), out.spec.source.index(),
+      static_cast<int>(out.spec.load.kind), out.spec.load.concurrency,
+      out.cap ? fmt::format("{} ns", out.cap->ns) : "none", out.run_passes_max);
+  return out;
+}
+
+}  // namespace servecast::test
