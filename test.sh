@@ -50,8 +50,8 @@ run_suite ci $select
 reports=build/ci/junit.xml
 if $with_asan; then
   # The whole-machine sanitizers cost a factor of ten: fewer random workloads, same generator.
-  SERVECAST_PROPERTY_CASES=${SERVECAST_PROPERTY_CASES:-500}
-  export SERVECAST_PROPERTY_CASES
+  SERVECAST_PROPERTY_RUNS=${SERVECAST_PROPERTY_RUNS:-500}
+  export SERVECAST_PROPERTY_RUNS
   run_suite asan -L '^(unit|conformance|property)$'
   reports="$reports build/asan/junit.xml"
 fi

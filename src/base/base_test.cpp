@@ -87,6 +87,14 @@ TEST(Hash, Sha256OfTheEmptyText) {
   EXPECT_EQ(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
+TEST(Hash, Sha256InPiecesIsThatOfTheWhole) {
+  Sha256 digest;
+  for (const std::string_view piece : {"a", "", "bc"}) digest.update(piece);
+  // FIPS 180-2, appendix B.1.
+  EXPECT_EQ(digest.hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
 TEST(Text, PrintsDoublesShortestAndMarked) {  // replay.md 24
   EXPECT_EQ(printed(1), "1.0");
   EXPECT_EQ(printed(-0.0), "-0.0");

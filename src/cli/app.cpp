@@ -26,9 +26,11 @@ constexpr const char* kExamples =
 }  // namespace
 
 std::unique_ptr<CLI::App> make_app(Action& chosen) {
-  auto app = std::make_unique<CLI::App>("Predicts how an LLM serving deployment behaves, without a GPU.", "servecast");
+  auto app = std::make_unique<CLI::App>(
+      "Predicts how an LLM serving deployment behaves, without a GPU.", "servecast");
   app->footer(kExamples);
-  app->set_version_flag("--version", std::string("servecast ") + SERVECAST_VERSION, "Print the version and exit");
+  app->set_version_flag("--version", std::string("servecast ") + SERVECAST_VERSION,
+                        "Print the version and exit");
   app->set_help_flag("-h,--help", "Print this help and exit");
   app->require_subcommand(1);
   add_predict(*app, chosen);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subcommands, one file each. Adding one declares its options and, when it is the one that the user chose,
-// sets `chosen` to what it does.
+// The subcommands, one file each. Adding one declares its options and, when it is the one that the
+// user chose, sets `chosen` to what it does.
 #pragma once
 
 #include <functional>
@@ -23,6 +23,6 @@ void add_explain(CLI::App& root, Action& chosen);
 void add_bench(CLI::App& root, Action& chosen);
 void add_bench_child(CLI::App& root, Action& chosen);  // hidden: one timed run
 void add_completion(CLI::App& root, Action& chosen);
-void add_reference(CLI::App& root, Action& chosen);    // hidden: manual page and reference pages
+void add_reference(CLI::App& root, Action& chosen);  // hidden: manual page and reference pages
 
 }  // namespace servecast::cli

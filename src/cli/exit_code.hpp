@@ -8,10 +8,10 @@ namespace servecast::cli {
 
 enum class Exit : int {
   Success = 0,
-  Failed = 1,        // the run failed
-  Input = 2,         // command line, configuration or trace
-  Refused = 3,       // a resource of this machine is missing
-  Bug = 70,          // a failed check of ours
+  Failed = 1,   // the run failed
+  Input = 2,    // command line, configuration or trace
+  Refused = 3,  // a resource of this machine is missing
+  Bug = 70,     // a failed check of ours
   Interrupted = 130,
 };
 

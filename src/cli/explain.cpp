@@ -33,9 +33,11 @@ Exit explain(const ExplainOptions& options) {
 
 void add_explain(CLI::App& root, Action& chosen) {
   const auto options = std::make_shared<ExplainOptions>();
-  CLI::App& app = *root.add_subcommand("explain", "Print every value of a configuration and where it comes from");
+  CLI::App& app = *root.add_subcommand(
+      "explain", "Print every value of a configuration and where it comes from");
   add_input_options(app, options->input);
-  app.add_option("field", options->field, "Tell about this field, such as traffic.load.type, instead");
+  app.add_option("field", options->field,
+                 "Tell about this field, such as traffic.load.type, instead");
   app.callback([options, &chosen] {
     chosen = [options](const std::vector<std::string>&) { return explain(*options); };
   });

@@ -11,22 +11,33 @@
 namespace servecast::cli {
 
 void add_input_options(CLI::App& app, InputOptions& options) {
-  app.add_option("-c,--config", options.config, "The configuration, a YAML file")->type_name("PATH");
-  app.add_option("--set", options.sets, "Override one field, such as traffic.load.concurrency=8; may be repeated")
+  app.add_option("-c,--config", options.config, "The configuration, a YAML file")
+      ->type_name("PATH");
+  app.add_option("--set", options.sets,
+                 "Override one field, such as traffic.load.concurrency=8; may be repeated")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
   app.add_option("--seed", options.seed, "Replace every seed of the configuration")->type_name("N");
-  app.add_option("--stack", options.stack, "The simulated stack; this version has one: engine")->type_name("NAME");
-  app.add_option("--quick", options.quick, "Make the configuration from a model, a system and a few settings")
+  app.add_option("--stack", options.stack, "The simulated stack; this version has one: engine")
+      ->type_name("NAME");
+  app.add_option("--quick", options.quick,
+                 "Make the configuration from a model, a system and a few settings")
       ->type_name("MODEL HARDWARE [KEY=VALUE...]")
       ->expected(2, 64);
 }
 
 Result<config::Config> read_config(const InputOptions& options) {
   if (options.stack != "engine")
-    return fail({"cli.stack", fmt::format("--stack {}: there is no such stack; this program has one: engine", options.stack), {}, ""});
+    return fail({"cli.stack",
+                 fmt::format("--stack {}: there is no such stack; this program has one: engine",
+                             options.stack),
+                 {},
+                 ""});
   if (options.config.empty() == options.quick.empty())
-    return fail({"cli.config", options.quick.empty() ? "a configuration is required" : "--config and --quick go not together", {},
+    return fail({"cli.config",
+                 options.quick.empty() ? "a configuration is required"
+                                       : "--config and --quick go not together",
+                 {},
                  "give --config PATH or --quick MODEL HARDWARE"});
   config::Input input{.path = options.config, .text = {}, .sets = {}, .seed = {}};
   if (!options.quick.empty()) {
@@ -40,7 +51,11 @@ Result<config::Config> read_config(const InputOptions& options) {
     const char* last = options.seed.data() + options.seed.size();
     const auto end = std::from_chars(options.seed.data(), last, seed);
     if (end.ec != std::errc() || end.ptr != last)
-      return fail({"cli.seed", fmt::format("--seed must be a whole number from 0 to 2^64 - 1, not {}", options.seed), {}, ""});
+      return fail(
+          {"cli.seed",
+           fmt::format("--seed must be a whole number from 0 to 2^64 - 1, not {}", options.seed),
+           {},
+           ""});
     input.seed = seed;
   }
   return config::read(input);

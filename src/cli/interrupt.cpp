@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/interrupt.hpp"
 
-#include <csignal>
 #include <unistd.h>
+#include <csignal>
+#include <initializer_list>
 
 namespace servecast::cli {
 namespace {
@@ -30,11 +31,15 @@ void end_on_signal() {
   }
 }
 
-DeferSignals::DeferSignals() { deferring = 1; }
+DeferSignals::DeferSignals() {
+  deferring = 1;
+}
 DeferSignals::~DeferSignals() {
   deferring = 0;
   if (noted != 0) _exit(128 + noted);
 }
-bool DeferSignals::was_signalled() { return noted != 0; }
+bool DeferSignals::was_signalled() {
+  return noted != 0;
+}
 
 }  // namespace servecast::cli

@@ -7,8 +7,8 @@ namespace servecast::cli {
 // From here on a signal ends the process at once: nothing was written yet.
 void end_on_signal();
 
-// While one lives, a signal is only noted: files are being written, and whoever writes asks between writes
-// whether to go on. At the end of the scope a noted signal ends the process.
+// While one lives, a signal is only noted: files are being written, and whoever writes asks between
+// writes whether to go on. At the end of the scope a noted signal ends the process.
 class DeferSignals {
  public:
   DeferSignals();

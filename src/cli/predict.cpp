@@ -33,8 +33,10 @@ struct PredictOptions {
 };
 
 std::optional<std::uint64_t> seed_of(const config::Config& config) {
-  if (const auto* synthetic = std::get_if<workload::SyntheticSource>(&config.traffic.source)) return synthetic->seed;
-  if (const auto* session = std::get_if<workload::SessionSource>(&config.traffic.source)) return session->seed;
+  if (const auto* synthetic = std::get_if<workload::SyntheticSource>(&config.traffic.source))
+    return synthetic->seed;
+  if (const auto* session = std::get_if<workload::SessionSource>(&config.traffic.source))
+    return session->seed;
   return std::nullopt;
 }
 
@@ -56,23 +58,26 @@ std::string path_in(const std::string& directory, const char* name) {
 Exit show(const PredictOptions& options, const Prepared& prepared, const Prediction& prediction,
           const report::HostCost& cost) {
   if (options.format == "json") return print_result(report::summary_json(prediction.report) + "\n");
-  return print_result(fmt::format("{}\n{}Full report: {}\n", plan_line(prepared), report::table(prediction.report, cost),
+  return print_result(fmt::format("{}\n{}Full report: {}\n", plan_line(prepared),
+                                  report::table(prediction.report, cost),
                                   path_in(options.output_dir, "prediction.json")));
 }
 
-Exit simulate(const PredictOptions& options, const Prepared& prepared, report::OutputDirectory& directory,
-              const std::vector<std::string>& argv) {
+Exit simulate(const PredictOptions& options, const Prepared& prepared,
+              report::OutputDirectory& directory, const std::vector<std::string>& argv) {
   report::Manifest manifest = manifest_of(prepared, argv);
   manifest.started_at = utc_now();
   const auto start = std::chrono::steady_clock::now();
   Progress progress(options.quiet);
-  Result<Prediction> prediction = run(prepared, {.capture = options.capture, .stepping = options.stepping, .progress = &progress});
+  Result<Prediction> prediction = run(
+      prepared, {.capture = options.capture, .stepping = options.stepping, .progress = &progress});
   if (!prediction) return print_problems(prediction.error());
   const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
   const report::HostCost cost{.wall_time_ms = wall.count(), .peak_rss_bytes = peak_rss_bytes()};
   manifest.ended_at = utc_now();
   manifest.cost = report::host_cost(prediction->report, cost);
-  const Result<void> published = publish(directory, prepared, *prediction, options.capture, std::move(manifest));
+  const Result<void> published =
+      publish(directory, prepared, *prediction, options.capture, std::move(manifest));
   if (!published) return print_problems(published.error());
   return show(options, prepared, *prediction, cost);
 }
@@ -98,25 +103,40 @@ Exit predict(const PredictOptions& options, const std::vector<std::string>& argv
 
 void add_predict(CLI::App& root, Action& chosen) {
   const auto options = std::make_shared<PredictOptions>();
-  CLI::App& app = *root.add_subcommand("predict", "Replay one configuration and report latencies and throughput");
+  CLI::App& app = *root.add_subcommand(
+      "predict", "Replay one configuration and report latencies and throughput");
   add_input_options(app, options->input);
-  app.add_option("--output-dir", options->output_dir, "Where the artifacts go")->type_name("DIR")->capture_default_str();
-  app.add_flag("--overwrite", options->overwrite, "Replace artifacts of an earlier run in that directory");
+  app.add_option("--output-dir", options->output_dir, "Where the artifacts go")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_flag("--overwrite", options->overwrite,
+               "Replace artifacts of an earlier run in that directory");
   app.add_option("--format", options->format, "What stdout shows; files are the same")
       ->type_name("table|json")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();
-  app.add_flag("--capture-per-request", options->capture.requests, "Also write requests.jsonl, one row a request");
-  app.add_flag("--capture-kv-events", options->capture.kv_events, "Also write kv-events.jsonl, one row a KV cache event");
-  app.add_flag("--capture-passes", options->capture.passes, "Also write passes.jsonl, one row a forward pass");
-  app.add_flag("--stepping", options->stepping, "Compute every pass one by one: the slow reference, same results");
-  app.add_flag("--dry-run", options->dry_run, "Check everything, print what would run, write nothing");
-  app.add_flag("--print-config", options->print_config, "Print the resolved configuration and exit");
-  app.add_flag("--print-schema", options->print_schema, "Print the JSON Schema of the configuration and exit");
+  app.add_flag("--capture-per-request", options->capture.requests,
+               "Also write requests.jsonl, one row a request");
+  app.add_flag("--capture-kv-events", options->capture.kv_events,
+               "Also write kv-events.jsonl, one row a KV cache event");
+  app.add_flag("--capture-passes", options->capture.passes,
+               "Also write passes.jsonl, one row a forward pass");
+  app.add_flag("--stepping", options->stepping,
+               "Compute every pass one by one: the slow reference, same results");
+  app.add_flag("--dry-run", options->dry_run,
+               "Check everything, print what would run, write nothing");
+  app.add_flag("--print-config", options->print_config,
+               "Print the resolved configuration and exit");
+  app.add_flag("--print-schema", options->print_schema,
+               "Print the JSON Schema of the configuration and exit");
   app.add_flag("-q,--quiet", options->quiet, "No warnings and no progress on stderr");
-  app.footer("Exit code 2 also means that the model does not fit into the GPUs: needed and available bytes are printed.");
+  app.footer(
+      "Exit code 2 also means that the model does not fit into the GPUs: needed and available "
+      "bytes are printed.");
   app.callback([options, &chosen] {
-    chosen = [options](const std::vector<std::string>& arguments) { return predict(*options, arguments); };
+    chosen = [options](const std::vector<std::string>& arguments) {
+      return predict(*options, arguments);
+    };
   });
 }
 

@@ -65,7 +65,8 @@ report::RunFacts facts_of(const Prepared& prepared) {
   facts.sections = {{"model", model_section(prepared)},
                     {"deployment", deployment_section(prepared)},
                     {"traffic", traffic_section(prepared)}};
-  if (prepared.deployed.memory) facts.sections.push_back({"memory", memory_section(*prepared.deployed.memory)});
+  if (prepared.deployed.memory)
+    facts.sections.push_back({"memory", memory_section(*prepared.deployed.memory)});
   report::Array lines;
   for (const std::string& line : warnings(prepared)) lines.emplace_back(line);
   facts.sections.push_back({"warnings", std::move(lines)});
@@ -84,7 +85,8 @@ Result<Prepared> prepare(config::Config config) {
 
 Result<Prediction> run(const Prepared& prepared, const RunOptions& options) {
   const config::Sla& sla = prepared.config.sla;
-  report::Collector collector({.sla = {sla.ttft_ms, sla.itl_ms, sla.e2e_ms},
+  auto collector = std::make_unique<report::Collector>(
+      report::CollectorOptions{.sla = {sla.ttft_ms, sla.itl_ms, sla.e2e_ms},
                                .keep_requests = options.capture.requests,
                                .keep_passes = options.capture.passes,
                                .keep_kv_events = options.capture.kv_events,
@@ -96,11 +98,13 @@ Result<Prediction> run(const Prepared& prepared, const RunOptions& options) {
   replay_options.capture_kv_events = options.capture.kv_events;
   replay_options.cap = prepared.config.cap;
   if (options.progress != nullptr && options.progress->is_wanted())
-    replay_options.progress = [progress = options.progress](std::uint64_t done, std::uint64_t all) { progress->show(done, all); };
+    replay_options.progress = [progress = options.progress](std::uint64_t done, std::uint64_t all) {
+      progress->show(done, all);
+    };
   Result<replay::RunTotals> totals =
-      replay::run(prepared.deployed.deployment, prepared.workload, replay_options, collector);
+      replay::run(prepared.deployed.deployment, prepared.workload, replay_options, *collector);
   if (!totals) return tl::unexpected(std::move(totals.error()));
-  Result<report::Report> report = report::make_report(collector, *totals, facts_of(prepared));
+  Result<report::Report> report = report::make_report(*collector, *totals, facts_of(prepared));
   if (!report) return tl::unexpected(std::move(report.error()));
   return Prediction{std::move(*report), std::move(collector), std::move(*totals)};
 }
@@ -108,16 +112,19 @@ Result<Prediction> run(const Prepared& prepared, const RunOptions& options) {
 std::string plan_line(const Prepared& prepared) {
   const replay::Deployment& deployment = prepared.deployed.deployment;
   const perf::Placement& placement = prepared.deployed.placement;
-  return fmt::format("{} on {}: {} {} of {} {}, {} KV blocks of {} tokens each; load {}, {} requests",
-                     placement.model.name, placement.system.name, deployment.workers,
-                     deployment.workers == 1 ? "worker" : "workers", deployment.gpus_per_worker,
-                     deployment.gpus_per_worker == 1 ? "GPU" : "GPUs", deployment.rank.blocks,
-                     deployment.rank.block_tokens, load_name(prepared.config), prepared.workload.request_count());
+  return fmt::format(
+      "{} on {}: {} {} of {} {}, {} KV blocks of {} tokens each; load {}, {} requests",
+      placement.model.name, placement.system.name, deployment.workers,
+      deployment.workers == 1 ? "worker" : "workers", deployment.gpus_per_worker,
+      deployment.gpus_per_worker == 1 ? "GPU" : "GPUs", deployment.rank.blocks,
+      deployment.rank.block_tokens, load_name(prepared.config), prepared.workload.request_count());
 }
 
 std::vector<std::string> warnings(const Prepared& prepared) {
   std::vector<std::string> all = prepared.config.warnings;
-  const auto add = [&](const std::vector<std::string>& more) { all.insert(all.end(), more.begin(), more.end()); };
+  const auto add = [&](const std::vector<std::string>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+  };
   add(prepared.deployed.warnings);
   add(prepared.workload.notes().warnings);
   return all;

@@ -2,6 +2,7 @@
 // From a configuration to a finished report: the steps that predict and bench share.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -37,7 +38,7 @@ struct RunOptions {
 
 struct Prediction {
   report::Report report;
-  report::Collector collector;
+  std::unique_ptr<report::Collector> collector;
   replay::RunTotals totals;
 };
 

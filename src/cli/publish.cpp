@@ -13,7 +13,8 @@ using report::Write;
 using Produce = std::function<Result<void>(const Write&)>;
 
 Result<void> interrupted() {
-  return fail({"run.interrupted", "interrupted while writing; nothing was kept", {}, "", Fault::Execution});
+  return fail(
+      {"run.interrupted", "interrupted while writing; nothing was kept", {}, "", Fault::Execution});
 }
 
 report::Names names_of(const workload::Workload& workload) {
@@ -25,8 +26,8 @@ report::Names names_of(const workload::Workload& workload) {
 
 }  // namespace
 
-Result<void> publish(report::OutputDirectory& directory, const Prepared& prepared, Prediction& prediction,
-                     const Capture& capture, report::Manifest manifest) {
+Result<void> publish(report::OutputDirectory& directory, const Prepared& prepared,
+                     Prediction& prediction, const Capture& capture, report::Manifest manifest) {
   const DeferSignals deferred;
   const auto stage = [&](std::string_view name, const Produce& produce) -> Result<void> {
     if (DeferSignals::was_signalled()) return interrupted();
@@ -42,12 +43,16 @@ Result<void> publish(report::OutputDirectory& directory, const Prepared& prepare
   if (done) done = stage_text("resolved-input.yaml", config::to_yaml(prepared.config.settings));
   if (done && capture.requests)
     done = stage("requests.jsonl", [&](const Write& write) {
-      return report::write_requests(prediction.collector, names_of(prepared.workload), write);
+      return report::write_requests(*prediction.collector, names_of(prepared.workload), write);
     });
   if (done && capture.passes)
-    done = stage("passes.jsonl", [&](const Write& write) { return report::write_passes(prediction.collector, write); });
+    done = stage("passes.jsonl", [&](const Write& write) {
+      return report::write_passes(*prediction.collector, write);
+    });
   if (done && capture.kv_events)
-    done = stage("kv-events.jsonl", [&](const Write& write) { return report::write_kv_events(prediction.collector, write); });
+    done = stage("kv-events.jsonl", [&](const Write& write) {
+      return report::write_kv_events(*prediction.collector, write);
+    });
   if (done && DeferSignals::was_signalled()) done = interrupted();
   if (!done) return done;
   return directory.commit(manifest);

@@ -11,7 +11,7 @@
 
 namespace servecast::cli {
 
-Result<void> publish(report::OutputDirectory& directory, const Prepared& prepared, Prediction& prediction,
-                     const Capture& capture, report::Manifest manifest);
+Result<void> publish(report::OutputDirectory& directory, const Prepared& prepared,
+                     Prediction& prediction, const Capture& capture, report::Manifest manifest);
 
 }  // namespace servecast::cli

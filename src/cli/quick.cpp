@@ -31,7 +31,8 @@ Result<config::Input> quick_input(const std::vector<std::string>& words) {
   SERVECAST_CHECK(words.size() >= 2);
   config::Input input{.path = "--quick", .text = {}, .sets = {}, .seed = {}};
   input.text = fmt::format(
-      "traffic:\n  source: {{type: synthetic}}\n  load: {{type: concurrency}}\n  stop: {{requests_per_load_unit: 10}}\n"
+      "traffic:\n  source: {{type: synthetic}}\n  load: {{type: concurrency}}\n  stop: "
+      "{{requests_per_load_unit: 10}}\n"
       "engine:\n  model: {}\n  hardware: {}\n  workers: {{aggregated: {{}}}}\n",
       config::yaml_text(words[0]), config::yaml_text(words[1]));
   std::vector<std::string> names;
@@ -40,17 +41,22 @@ Result<config::Input> quick_input(const std::vector<std::string>& words) {
     const std::size_t equals = words[i].find('=');
     const std::string name = words[i].substr(0, equals);
     const std::string value = equals == std::string::npos ? "" : words[i].substr(equals + 1);
-    const auto key = std::find_if(quick_keys().begin(), quick_keys().end(), [&](const QuickKey& k) { return k.name == name; });
+    const auto key = std::find_if(quick_keys().begin(), quick_keys().end(),
+                                  [&](const QuickKey& k) { return k.name == name; });
     if (name.find('.') != std::string::npos && equals != std::string::npos) {
       input.sets.push_back(words[i]);
     } else if (key == quick_keys().end() || equals == std::string::npos) {
       const auto nearest = nearest_name(name, names);
-      return fail({"quick.key", fmt::format("--quick: {} is none of {}=, nor a dotted path with a value", words[i], fmt::join(names, "=, ")), {},
+      return fail({"quick.key",
+                   fmt::format("--quick: {} is none of {}=, nor a dotted path with a value",
+                               words[i], fmt::join(names, "=, ")),
+                   {},
                    nearest ? fmt::format("did you mean {}=?", *nearest) : ""});
     } else if (name == "requests") {
       input.sets.push_back(fmt::format("traffic.stop={{requests: {}}}", value));
     } else if (name == "rate") {
-      input.sets.push_back(fmt::format("traffic.load={{type: poisson, requests_per_second: {}}}", value));
+      input.sets.push_back(
+          fmt::format("traffic.load={{type: poisson, requests_per_second: {}}}", value));
     } else {
       input.sets.push_back(fmt::format("{}={}", key->path, value));
     }

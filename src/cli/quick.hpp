@@ -10,7 +10,8 @@
 
 namespace servecast::cli {
 
-// KEY is one of the short names of quick_keys() or a dotted path as in --set. requires: two words at least.
+// KEY is one of the short names of quick_keys() or a dotted path as in --set. requires: two words
+// at least.
 Result<config::Input> quick_input(const std::vector<std::string>& words);
 
 struct QuickKey {

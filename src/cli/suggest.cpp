@@ -12,8 +12,10 @@
 namespace servecast::cli {
 namespace {
 
-std::string with_neighbour(std::string message, const std::string& word, const std::vector<std::string>& names) {
-  if (const auto nearest = nearest_name(word, names)) return message + fmt::format("; did you mean \"{}\"?", *nearest);
+std::string with_neighbour(std::string message, const std::string& word,
+                           const std::vector<std::string>& names) {
+  if (const auto nearest = nearest_name(word, names))
+    return message + fmt::format("; did you mean \"{}\"?", *nearest);
   return message;
 }
 
@@ -23,7 +25,8 @@ bool is_known(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-std::optional<std::string> explain_arguments(const CLI::App& root, const std::vector<std::string>& arguments) {
+std::optional<std::string> explain_arguments(const CLI::App& root,
+                                             const std::vector<std::string>& arguments) {
   const CLI::App* command = &root;
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
@@ -32,7 +35,8 @@ std::optional<std::string> explain_arguments(const CLI::App& root, const std::ve
       const std::string flag = argument.substr(0, argument.find('='));
       const std::vector<std::string> flags = flag_names(*command);
       if (!is_known(flags, flag))
-        return with_neighbour(fmt::format("unknown option {} of \"{}\"", flag, command_path(*command)), flag, flags);
+        return with_neighbour(
+            fmt::format("unknown option {} of \"{}\"", flag, command_path(*command)), flag, flags);
       continue;
     }
     if (command != &root) continue;

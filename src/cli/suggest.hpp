@@ -13,6 +13,7 @@ class App;
 namespace servecast::cli {
 
 // Names the first unknown command or option with its nearest neighbour; nothing when all are known.
-std::optional<std::string> explain_arguments(const CLI::App& root, const std::vector<std::string>& arguments);
+std::optional<std::string> explain_arguments(const CLI::App& root,
+                                             const std::vector<std::string>& arguments);
 
 }  // namespace servecast::cli

@@ -40,7 +40,8 @@ Exit print_problems(const Problems& problems) {
 }
 
 Progress::Progress(bool quiet)
-    : wanted_(!quiet && isatty(STDERR_FILENO) == 1), next_(steady_clock::now() + std::chrono::seconds(1)) {}
+    : wanted_(!quiet && isatty(STDERR_FILENO) == 1),
+      next_(steady_clock::now() + std::chrono::seconds(1)) {}
 
 Progress::~Progress() {
   if (shown_) to_stderr("\r\x1b[K");
@@ -51,7 +52,8 @@ void Progress::show(std::uint64_t done, std::uint64_t all) {
   if (!wanted_ || now < next_) return;
   next_ = now + std::chrono::milliseconds(200);
   shown_ = true;
-  const double percent = all == 0 ? 0.0 : 100.0 * static_cast<double>(done) / static_cast<double>(all);
+  const double percent =
+      all == 0 ? 0.0 : 100.0 * static_cast<double>(done) / static_cast<double>(all);
   to_stderr(fmt::format("\r{} of {} requests ({:.0f} %)\x1b[K", done, all, percent));
 }
 

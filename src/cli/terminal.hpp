@@ -20,8 +20,8 @@ void print_diagnostic(std::string_view text);
 Exit print_problems(const Problems& problems);
 void print_warning(std::string_view text);
 
-// A line on stderr that is rewritten while a run goes on. Shown only on a terminal, and only when the run
-// lasts longer than a second.
+// A line on stderr that is rewritten while a run goes on. Shown only on a terminal, and only when
+// the run lasts longer than a second.
 class Progress {
  public:
   explicit Progress(bool quiet);

@@ -21,23 +21,30 @@ OptionText option_text(const CLI::Option& option) {
 }  // namespace
 
 std::string command_path(const CLI::App& app) {
-  const std::string above = app.get_parent() == nullptr ? "" : command_path(*app.get_parent()) + " ";
+  const std::string above =
+      app.get_parent() == nullptr ? "" : command_path(*app.get_parent()) + " ";
   return above + app.get_name();
 }
 
 CommandText command_text(const CLI::App& app) {
-  CommandText text{.path = command_path(app), .help = app.get_description(), .footer = app.get_footer(), .options = {}, .commands = {}};
+  CommandText text{.path = command_path(app),
+                   .help = app.get_description(),
+                   .footer = app.get_footer(),
+                   .options = {},
+                   .commands = {}};
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_group().empty()) text.options.push_back(option_text(*option));
   }
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); }))
+  for (const CLI::App* command :
+       app.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); }))
     text.commands.push_back(command_text(*command));
   return text;
 }
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
   return names;
 }
 

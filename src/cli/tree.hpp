@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tree of commands as plain data: for suggestions, completion scripts, the manual page and the reference
-// page, so that none of them can disagree with the program.
+// The tree of commands as plain data: for suggestions, completion scripts, the manual page and the
+// reference page, so that none of them can disagree with the program.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ class App;
 namespace servecast::cli {
 
 struct OptionText {
-  std::vector<std::string> flags;      // "-c", "--config"; empty for a positional argument
-  std::string argument;                // "PATH"; empty for a switch
+  std::vector<std::string> flags;  // "-c", "--config"; empty for a positional argument
+  std::string argument;            // "PATH"; empty for a switch
   std::string help;
-  std::string by_default;              // empty: none
-  std::vector<std::string> words;      // accepted values, if they are few
+  std::string by_default;          // empty: none
+  std::vector<std::string> words;  // accepted values, if they are few
 };
 
 struct CommandText {
@@ -25,7 +25,7 @@ struct CommandText {
   std::string help;
   std::string footer;
   std::vector<OptionText> options;
-  std::vector<CommandText> commands;   // hidden ones are left out
+  std::vector<CommandText> commands;  // hidden ones are left out
 };
 
 CommandText command_text(const CLI::App& app);

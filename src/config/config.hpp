@@ -46,7 +46,7 @@ struct Engine {
   std::optional<std::uint32_t> context_length = {};  // nothing: the model's limit
   std::uint32_t replicas = 1;
   perf::Parallelism parallelism = {};  // of one worker
-  scheduler::RankConfig rank = {};  // blocks and max_model_len are filled by deployment()
+  scheduler::RankConfig rank = {};     // blocks and max_model_len are filled by deployment()
   std::optional<std::uint64_t> kv_bytes_per_token = {};  // nothing: from the model
   Capacity capacity = {};
   Timing timing = {};

@@ -58,16 +58,17 @@ void check_context(const Config& config, const catalog::ModelCard& model, Proble
   const std::uint32_t limit = config.engine.context_length.value_or(model.context_max);
   if (limit > model.context_max)
     problems.push_back({"config.context",
-                        fmt::format("engine.context_length: {} is more than the {} tokens of {}", limit,
-                                    model.context_max, model.name),
+                        fmt::format("engine.context_length: {} is more than the {} tokens of {}",
+                                    limit, model.context_max, model.name),
                         place_of(config, "engine.context_length"), "use max"});
   const auto needed = longest_request(config.traffic);
   if (needed && *needed > limit)
-    problems.push_back({"config.context",
-                        fmt::format("traffic.source: its longest request has {} tokens with its output, more than "
-                                    "engine.context_length {}",
-                                    *needed, limit),
-                        place_of(config, "traffic.source"), "shorten the requests or raise the context length"});
+    problems.push_back(
+        {"config.context",
+         fmt::format("traffic.source: its longest request has {} tokens with its output, more than "
+                     "engine.context_length {}",
+                     *needed, limit),
+         place_of(config, "traffic.source"), "shorten the requests or raise the context length"});
 }
 
 Result<perf::Timer> timer_of(const Config& config, const perf::Placement& placement) {
@@ -89,8 +90,8 @@ std::uint32_t fixed_blocks(const Engine& engine) {
                                     (engine.rank.block_tokens * *engine.kv_bytes_per_token));
 }
 
-// Fills the number of KV blocks. A model that cannot fit gives no numbers, unless the user took both memory
-// and time into their own hands.
+// Fills the number of KV blocks. A model that cannot fit gives no numbers, unless the user took
+// both memory and time into their own hands.
 void set_capacity(const Config& config, Deployed& deployed, Problems& problems) {
   const Engine& engine = config.engine;
   const bool is_fixed = engine.capacity.kind == Capacity::Kind::Fixed;
@@ -114,10 +115,11 @@ void set_capacity(const Config& config, Deployed& deployed, Problems& problems) 
   }
   if (!capacity) return;
   if (capacity->blocks > UINT32_MAX) {
-    problems.push_back({"memory.too_many_blocks",
-                        fmt::format("engine.workers.aggregated.kv_cache.block_size: gives {} blocks, more than {}",
-                                    capacity->blocks, UINT32_MAX),
-                        place_of(config, "engine.workers.aggregated.kv_cache"), "use larger blocks"});
+    problems.push_back(
+        {"memory.too_many_blocks",
+         fmt::format("engine.workers.aggregated.kv_cache.block_size: gives {} blocks, more than {}",
+                     capacity->blocks, UINT32_MAX),
+         place_of(config, "engine.workers.aggregated.kv_cache"), "use larger blocks"});
     return;
   }
   rank.blocks = static_cast<std::uint32_t>(capacity->blocks);
@@ -147,9 +149,11 @@ Result<Deployed> deploy(const Config& config) {
   if (!problems.empty()) return tl::unexpected(std::move(problems));
 
   deployed.deployment.workers = engine.replicas;
-  deployed.deployment.gpus_per_worker = static_cast<std::uint32_t>(perf::gpus_per_worker(engine.parallelism));
+  deployed.deployment.gpus_per_worker =
+      static_cast<std::uint32_t>(perf::gpus_per_worker(engine.parallelism));
   deployed.deployment.rank = engine.rank;
-  deployed.deployment.rank.max_model_len = engine.context_length.value_or(deployed.placement.model.context_max);
+  deployed.deployment.rank.max_model_len =
+      engine.context_length.value_or(deployed.placement.model.context_max);
   deployed.deployment.router = config.router;
   set_capacity(config, deployed, problems);
   Result<perf::Timer> timer = timer_of(config, deployed.placement);

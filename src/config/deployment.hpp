@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a configuration to what the simulation runs: cards looked up, KV capacity computed, pass times chosen.
+// From a configuration to what the simulation runs: cards looked up, KV capacity computed, pass
+// times chosen.
 //
 //   Result<Deployed> deployed = config::deploy(config);
 //   auto totals = replay::run(deployed->deployment, workload, {}, sink);
@@ -24,8 +25,8 @@ struct Deployed {
   std::vector<std::string> warnings;       // one line each
 };
 
-// Problems: an unknown model or system, a parallelism that the model cannot have, synthetic requests longer
-// than the context, and "memory.does_not_fit" with needed and available bytes.
+// Problems: an unknown model or system, a parallelism that the model cannot have, synthetic
+// requests longer than the context, and "memory.does_not_fit" with needed and available bytes.
 Result<Deployed> deploy(const Config& config);
 
 }  // namespace servecast::config

@@ -25,7 +25,8 @@ std::string type_text(const Outline& field) {
   switch (item.type) {
     case Item::Type::Whole: {
       text = fmt::format("whole number >= {}", item.whole.min);
-      if (item.whole.max != UINT64_MAX && item.whole.max != UINT32_MAX) text += fmt::format(", <= {}", item.whole.max);
+      if (item.whole.max != UINT64_MAX && item.whole.max != UINT32_MAX)
+        text += fmt::format(", <= {}", item.whole.max);
       break;
     }
     case Item::Type::Real:
@@ -73,10 +74,12 @@ struct Found {
   const Outline* tag_of = nullptr;  // set when the field is the tag of this mapping
 };
 
-void collect(const Outline& mapping, const std::string& path, const std::string& when, std::vector<Found>& into) {
+void collect(const Outline& mapping, const std::string& path, const std::string& when,
+             std::vector<Found>& into) {
   const auto add = [&](const Outline& field, const std::string& condition) {
     into.push_back({join_path(path, field.name), condition, &field, nullptr});
-    if (field.kind == Outline::Kind::Mapping) collect(field, join_path(path, field.name), condition, into);
+    if (field.kind == Outline::Kind::Mapping)
+      collect(field, join_path(path, field.name), condition, into);
   };
   if (!mapping.tag.empty()) into.push_back({join_path(path, mapping.tag), when, nullptr, &mapping});
   for (const Outline& branch : mapping.branches) {
@@ -100,14 +103,16 @@ std::string tag_words(const Outline& mapping) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string row(std::string_view field, std::string_view type, std::string_view by_default, std::string_view meaning) {
+std::string row(std::string_view field, std::string_view type, std::string_view by_default,
+                std::string_view meaning) {
   return fmt::format("| {} | {} | {} | {} |\n", field, type, by_default, meaning);
 }
 
 void append_rows(std::string& page, const std::vector<Outline>& fields, const std::string& when) {
   for (const Outline& field : fields) {
     if (field.kind == Outline::Kind::Later) continue;
-    const std::string name = when.empty() ? fmt::format("`{}`", field.name) : fmt::format("`{}` ({})", field.name, when);
+    const std::string name =
+        when.empty() ? fmt::format("`{}`", field.name) : fmt::format("`{}` ({})", field.name, when);
     if (field.kind == Outline::Kind::Mapping)
       page += row(name, "mapping", field.required ? "required" : "", field.help);
     else
@@ -117,9 +122,11 @@ void append_rows(std::string& page, const std::vector<Outline>& fields, const st
 
 void append_section(std::string& page, const Outline& mapping, const std::string& path);
 
-void append_sections(std::string& page, const std::vector<Outline>& fields, const std::string& path) {
+void append_sections(std::string& page, const std::vector<Outline>& fields,
+                     const std::string& path) {
   for (const Outline& field : fields) {
-    if (field.kind == Outline::Kind::Mapping) append_section(page, field, join_path(path, field.name));
+    if (field.kind == Outline::Kind::Mapping)
+      append_section(page, field, join_path(path, field.name));
   }
 }
 
@@ -128,7 +135,8 @@ void append_section(std::string& page, const Outline& mapping, const std::string
   if (!mapping.help.empty()) page += mapping.help + "\n\n";
   page += "| field | type | default | meaning |\n|---|---|---|---|\n";
   if (!mapping.tag.empty())
-    page += row(fmt::format("`{}`", mapping.tag), tag_words(mapping), mapping.tag_default.empty() ? "required" : mapping.tag_default, mapping.tag_help);
+    page += row(fmt::format("`{}`", mapping.tag), tag_words(mapping),
+                mapping.tag_default.empty() ? "required" : mapping.tag_default, mapping.tag_help);
   for (const Outline& branch : mapping.branches) append_rows(page, branch.fields, branch.name);
   append_rows(page, mapping.fields, "");
   bool titled = false;
@@ -144,10 +152,12 @@ void append_section(std::string& page, const Outline& mapping, const std::string
 
 std::string tag_help(const Found& found) {
   const Outline& mapping = *found.tag_of;
-  std::string text = fmt::format("{}\n  {}\n  type: {}\n  default: {}\n", found.path, mapping.tag_help, tag_words(mapping),
+  std::string text = fmt::format("{}\n  {}\n  type: {}\n  default: {}\n", found.path,
+                                 mapping.tag_help, tag_words(mapping),
                                  mapping.tag_default.empty() ? "required" : mapping.tag_default);
   for (const Outline& branch : mapping.branches) {
-    if (branch.kind != Outline::Kind::Later) text += fmt::format("  {}: {}\n", branch.name, branch.help);
+    if (branch.kind != Outline::Kind::Later)
+      text += fmt::format("  {}: {}\n", branch.name, branch.help);
   }
   return text;
 }
@@ -155,11 +165,13 @@ std::string tag_help(const Found& found) {
 std::string help_of(const Found& found) {
   if (found.tag_of != nullptr) return tag_help(found);
   const Outline& field = *found.field;
-  if (field.kind == Outline::Kind::Later) return fmt::format("{}\n  refused: {}\n", found.path, field.reason);
+  if (field.kind == Outline::Kind::Later)
+    return fmt::format("{}\n  refused: {}\n", found.path, field.reason);
   std::string text = fmt::format("{}\n  {}\n", found.path, field.help);
   if (!found.when.empty()) text += fmt::format("  goes with {}\n", found.when);
   if (field.kind == Outline::Kind::Mapping) {
-    std::vector<std::string> names = field.tag.empty() ? std::vector<std::string>{} : std::vector<std::string>{field.tag};
+    std::vector<std::string> names =
+        field.tag.empty() ? std::vector<std::string>{} : std::vector<std::string>{field.tag};
     for (const Outline& inner : field.fields) {
       if (inner.kind != Outline::Kind::Later) names.push_back(inner.name);
     }
@@ -172,34 +184,50 @@ std::string help_of(const Found& found) {
 
 std::string reference_page() {
   std::string page =
-      "<!-- SPDX-License-Identifier: Apache-2.0 -->\n<!-- Printed by `servecast reference configuration`; a test compares. -->\n"
+      "<!-- SPDX-License-Identifier: Apache-2.0 -->\n<!-- Printed by `servecast reference "
+      "configuration`; a test compares. -->\n"
       "# Configuration\n\n"
-      "One YAML document (JSON is read too), one mapping at the top. It is strict: an unknown key, a key given twice, a\n"
-      "wrong type or unit is an error with file, line and column, and `servecast predict` ends with exit code 2.\n"
-      "Numbers are plain decimals; a number in quotes is text; only `true` and `false` are booleans; `.nan` and `.inf` are\n"
-      "refused everywhere. `null` stands for \"not set\" where the default is none or a word. Anchors, aliases and merge keys\n"
+      "One YAML document (JSON is read too), one mapping at the top. It is strict: an unknown key, "
+      "a key given twice, a\n"
+      "wrong type or unit is an error with file, line and column, and `servecast predict` ends "
+      "with exit code 2.\n"
+      "Numbers are plain decimals; a number in quotes is text; only `true` and `false` are "
+      "booleans; `.nan` and `.inf` are\n"
+      "refused everywhere. `null` stands for \"not set\" where the default is none or a word. "
+      "Anchors, aliases and merge keys\n"
       "are accepted.\n\n"
-      "File names are relative to the current directory. `data:` at the start of one stands for the data folder: the\n"
-      "environment variable SERVECAST_DATA, else `../shared/data` seen from the current directory or from a directory above\n"
+      "File names are relative to the current directory. `data:` at the start of one stands for "
+      "the data folder: the\n"
+      "environment variable SERVECAST_DATA, else `../shared/data` seen from the current directory "
+      "or from a directory above\n"
       "the configuration.\n\n"
-      "Without `traffic` the whole default traffic holds: 100 requests of 1024 and 128 tokens, 10 in flight. A `traffic` block\n"
+      "Without `traffic` the whole default traffic holds: 100 requests of 1024 and 128 tokens, 10 "
+      "in flight. A `traffic` block\n"
       "that is there does not merge with it: it needs its own `stop` unless it replays a trace.\n\n"
-      "`servecast explain -c FILE` prints every value with its origin, `servecast explain FIELD` what follows here for one\n"
+      "`servecast explain -c FILE` prints every value with its origin, `servecast explain FIELD` "
+      "what follows here for one\n"
       "field, `servecast predict --print-schema` all of it as a JSON Schema.\n";
   append_section(page, outline(), "");
-  page += "\n## Known and refused\n\nFields and values that this version refuses by name, with the reason. The value in brackets means \"not used\" and is accepted.\n\n"
-          "| field | reason |\n|---|---|\n";
+  page +=
+      "\n## Known and refused\n\nFields and values that this version refuses by name, with the "
+      "reason. The value in brackets means \"not used\" and is accepted.\n\n"
+      "| field | reason |\n|---|---|\n";
   for (const Found& found : all_fields()) {
     if (found.tag_of != nullptr) {
       for (const Outline& branch : found.tag_of->branches) {
-        if (branch.kind == Outline::Kind::Later) page += fmt::format("| `{}: {}` | {} |\n", found.path, branch.name, branch.reason);
+        if (branch.kind == Outline::Kind::Later)
+          page += fmt::format("| `{}: {}` | {} |\n", found.path, branch.name, branch.reason);
       }
       continue;
     }
     if (found.field->kind == Outline::Kind::Later)
-      page += fmt::format("| `{}`{} | {} |\n", found.path, found.field->neutral.empty() ? "" : fmt::format(" (`{}`)", found.field->neutral), found.field->reason);
+      page += fmt::format(
+          "| `{}`{} | {} |\n", found.path,
+          found.field->neutral.empty() ? "" : fmt::format(" (`{}`)", found.field->neutral),
+          found.field->reason);
     if (!found.field->item) continue;
-    for (const auto& [name, reason] : found.field->item->later) page += fmt::format("| `{}: {}` | {} |\n", found.path, name, reason);
+    for (const auto& [name, reason] : found.field->item->later)
+      page += fmt::format("| `{}: {}` | {} |\n", found.path, name, reason);
   }
   return page;
 }
@@ -213,8 +241,11 @@ Result<std::string> field_help(const std::string& path) {
   }
   if (!text.empty()) return text;
   const auto nearest = nearest_name(path, paths, 4);
-  return fail({"config.unknown_key", fmt::format("{} is not a field of the configuration", path), {},
-               nearest ? fmt::format("did you mean {}?", *nearest) : "see docs/reference/configuration.md"});
+  return fail({"config.unknown_key",
+               fmt::format("{} is not a field of the configuration", path),
+               {},
+               nearest ? fmt::format("did you mean {}?", *nearest)
+                       : "see docs/reference/configuration.md"});
 }
 
 }  // namespace servecast::config

@@ -18,7 +18,8 @@ Json json_of(const ScalarValue& scalar) {
 // The accepted value of a field that is refused otherwise.
 Json neutral_of(const std::string& text) {
   if (text == "true" || text == "false") return text == "true";
-  if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) return std::stoull(text);
+  if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos)
+    return std::stoull(text);
   return text;
 }
 
@@ -58,8 +59,10 @@ Json leaf_schema(const Outline& field) {
     schema = {{"anyOf", std::move(variants)}};
   }
   schema["description"] = field.help;
-  if (field.by_default && !field.required) schema["default"] = json_of(*field.by_default);
-  else if (!item.absent.empty()) schema["default"] = item.absent;
+  if (field.by_default && !field.required)
+    schema["default"] = json_of(*field.by_default);
+  else if (!item.absent.empty())
+    schema["default"] = item.absent;
   return schema;
 }
 
@@ -70,7 +73,11 @@ Json field_schema(const Outline& field) {
     case Outline::Kind::Leaf:
       return leaf_schema(field);
     case Outline::Kind::Single:
-      return {{"type", "array"}, {"items", {{"type", "string"}, {"minLength", 1}}}, {"minItems", 1}, {"maxItems", 1}, {"description", field.help}};
+      return {{"type", "array"},
+              {"items", {{"type", "string"}, {"minLength", 1}}},
+              {"minItems", 1},
+              {"maxItems", 1},
+              {"description", field.help}};
     case Outline::Kind::Mapping: {
       Json schema = mapping_schema(field);
       schema["description"] = field.help;
@@ -92,7 +99,8 @@ void add_fields(Json& object, const std::vector<Outline>& fields) {
 }
 
 Json mapping_schema(const Outline& mapping) {
-  const Json closed = {{"type", "object"}, {"additionalProperties", false}, {"properties", Json::object()}};
+  const Json closed = {
+      {"type", "object"}, {"additionalProperties", false}, {"properties", Json::object()}};
   if (mapping.tag.empty()) {
     Json object = closed;
     add_fields(object, mapping.fields);
@@ -103,7 +111,8 @@ Json mapping_schema(const Outline& mapping) {
   for (const Outline& branch : mapping.branches) {
     if (branch.kind == Outline::Kind::Later) continue;
     Json object = closed;
-    object["properties"][mapping.tag] = {{"const", branch.name}, {"description", mapping.tag_help + " " + branch.help}};
+    object["properties"][mapping.tag] = {{"const", branch.name},
+                                         {"description", mapping.tag_help + " " + branch.help}};
     if (branch.name != mapping.tag_default) object["required"].push_back(mapping.tag);
     add_fields(object, branch.fields);
     add_fields(object, mapping.fields);
@@ -124,7 +133,8 @@ const Outline& outline() {
 }
 
 std::string json_schema() {
-  Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "servecast predict configuration"}};
+  Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                 {"title", "servecast predict configuration"}};
   schema.update(mapping_schema(outline()));
   return schema.dump(2) + "\n";
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The description of the configuration as documents. All come from the tables that decode, so none can drift.
+// The description of the configuration as documents. All come from the tables that decode, so none
+// can drift.
 #pragma once
 
 #include <string>

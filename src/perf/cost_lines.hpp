@@ -12,8 +12,8 @@
 
 namespace servecast::perf {
 
-// One kind of operator: moving bytes takes fixed + per_token * t, running operations math_per_token
-// * t; the later of the two counts. In ms, for all layers together.
+// One kind of operator, for all layers together: the longer of moving its bytes (fixed + per_token
+// * t) and running its operations (math_per_token * t).
 struct Line {
   double fixed_ms = 0.0;
   double per_token_ms = 0.0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The work of each operator of a pass: bytes that must move and operations that must run, whatever
-// the kernel (perfmodel.md 4). Pure functions; how fast the hardware gets through it is another
-// matter.
+// the kernel (perfmodel.md 4). How fast the hardware gets through it stands elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +11,7 @@
 
 namespace servecast::perf {
 
-// Work that grows by a line with a number of tokens: bytes + bytes_per_token * t, flops_per_token *
-// t.
+// Work on t tokens: bytes + bytes_per_token * t to move, flops_per_token * t to run.
 struct Work {
   double bytes = 0.0;
   double bytes_per_token = 0.0;
@@ -56,8 +54,7 @@ struct ExpertWork {
 // requires: the model has experts.
 ExpertWork expert_work(const Placement& placement, const ExpertShard& shard);
 
-// Share of the experts that at least one of `tokens` tokens visits, if tokens choose evenly and
-// alone.
+// Share of the experts that at least one of `tokens` tokens visits, if each chooses evenly.
 double share_touched(double share_missed, std::uint64_t tokens);
 
 // Rate of a link inside a group of `gpus` GPUs, bytes/s (4.10).

@@ -14,8 +14,7 @@ std::string_view to_string(Provenance provenance) {
     case Provenance::Analytic:
       return "analytic";
   }
-  SERVECAST_CHECK(!"provenance is one of its enumerators");
-  return {};
+  check_failed("provenance is one of its enumerators", __FILE__, __LINE__);
 }
 
 }  // namespace servecast::perf

@@ -259,7 +259,9 @@ Result<void> OutputDirectory::stage(std::string_view name,
                                     const std::function<Result<void>(const Write&)>& produce) {
   SERVECAST_CHECK(is_known_artifact(name));
   for (const Staged& staged : staged_) SERVECAST_CHECK(staged.name != name);
+  SERVECAST_CHECK(!failed_);
   const auto failed = [&](Problems problems) {
+    failed_ = true;
     discard();
     return tl::unexpected(std::move(problems));
   };

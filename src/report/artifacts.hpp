@@ -23,13 +23,13 @@ namespace servecast::report {
 
 // What stands in manifest.json beside the artifacts' sizes and digests.
 struct Manifest {
-  std::string tool_version;
-  std::vector<std::string> argv;
-  std::optional<std::uint64_t> seed;  // of the traffic
-  std::string started_at, ended_at;   // ISO 8601, UTC
-  Object host;                        // host_facts() and what the caller adds
-  Object cost;                        // host_cost()
-  Object data;                        // revision and digests of data files and traces
+  std::string tool_version{};
+  std::vector<std::string> argv{};
+  std::optional<std::uint64_t> seed{};   // of the traffic
+  std::string started_at{}, ended_at{};  // ISO 8601, UTC
+  Object host{};                         // host_facts() and what the caller adds
+  Object cost{};                         // host_cost()
+  Object data{};                         // revision and digests of data files and traces
 };
 
 // Operating system, machine architecture, host name, processors.
@@ -43,8 +43,8 @@ struct OutputOptions {
 class OutputDirectory {
  public:
   explicit OutputDirectory(OutputOptions options);
-  ~OutputDirectory();  // removes what was staged and not committed, and directories it made for
-                       // that
+  // Removes what was staged and not committed, and the directories made for that.
+  ~OutputDirectory();
   OutputDirectory(const OutputDirectory&) = delete;
   OutputDirectory& operator=(const OutputDirectory&) = delete;
 
@@ -53,8 +53,9 @@ class OutputDirectory {
   Result<void> check() const;
 
   // Writes one artifact under a temporary name in the directory (made when missing) and syncs it.
-  // After an error nothing staged remains and the directory holds what it held before. requires:
-  // `name` is a known artifact name and was not staged before.
+  // After an error nothing staged remains, the directory holds what it held before, and this object
+  // has done its service.
+  // requires: `name` is a known artifact name and was not staged before; no call failed before
   Result<void> stage(std::string_view name, std::string_view text);
   Result<void> stage(std::string_view name,
                      const std::function<Result<void>(const Write&)>& produce);
@@ -76,10 +77,10 @@ class OutputDirectory {
   OutputOptions options_;
   std::vector<Staged> staged_;
   std::vector<std::string> made_;  // directories made by this object, outermost first
+  bool failed_ = false;
 };
 
-// Is this entry of an output directory ours, and so removed by --overwrite? `name` is relative to
-// it.
+// Is this entry of an output directory ours, and so removed by --overwrite?
 bool is_known_artifact(std::string_view name);
 
 }  // namespace servecast::report

@@ -266,6 +266,14 @@ TEST(OutputDirectory, AProducerThatFailsLeavesNothing) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
+TEST(OutputDirectoryDeathTest, GoingOnAfterAFailureIsABug) {
+  Folder folder;
+  folder.put("notes.txt", "mine");
+  OutputDirectory out({.path = folder.path()});
+  ASSERT_FALSE(out.stage("prediction.json", "x"));
+  EXPECT_EXIT((void)out.commit(a_manifest()), testing::ExitedWithCode(70), "failed_");
+}
+
 TEST(OutputDirectory, RenamesThatFailAreUndone) {
   Folder folder;
   folder.put("prediction.json", "old prediction");

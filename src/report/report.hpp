@@ -66,13 +66,13 @@ class Collector final : public replay::RecordSink {
 // machine: no host time, host name, absolute path, and nothing about the way of computing (threads,
 // stepping).
 struct RunFacts {
-  std::string provenance;  // of the step times: "fixed", "polynomial", "analytic"
+  std::string provenance{};  // of the step times: "fixed", "polynomial", "analytic"
   // Was that timing checked against measurements? If not, the report carries
   // "qualification": "functional_only" (decisions.md 9f).
   bool timing_is_checked = false;
   // Named parts of prediction.json beside the summary: {"model", Object}, {"memory", Object},
   // {"traffic", Object}, {"warnings", Array}, ... A name must not be a summary key.
-  Object sections;
+  Object sections{};
 };
 
 struct Report {
@@ -114,8 +114,8 @@ struct Names {
 
 using Write = std::function<void(std::string_view text)>;
 
-// One JSON object a line, keys sorted, written in large pieces. requires: the matching keep_
-// option. requests.jsonl (replay.md 21): sorted by authored id (none first), arrival, uuid.
+// One JSON object a line, keys sorted, written in large pieces; requests.jsonl (replay.md 21)
+// sorted by authored id (none first), arrival, uuid. requires: the matching keep_ option
 Result<void> write_requests(const Collector& collector, const Names& names, const Write& write);
 Result<void> write_passes(Collector& collector, const Write& write);
 Result<void> write_kv_events(Collector& collector, const Write& write);

@@ -20,34 +20,38 @@ class IdTable {
   // Nothing when `id` is new and count_max ids are known.
   std::optional<std::uint32_t> intern(std::uint64_t id) {
     // Linear probing; at most half of the slots are taken.
-    if (2 * ids_.size() >= slots_.size()) grow();
-    std::size_t at = mix(id) & (slots_.size() - 1);
-    while (slots_[at] != kEmpty) {
-      const std::uint64_t known = slots_[at];
-      if (ids_[known] == id) return static_cast<std::uint32_t>(known);
-      at = (at + 1) & (slots_.size() - 1);
+    if (2 * count_ >= slots_.size()) grow();
+    Slot& slot = find(slots_, id);
+    if (slot.dense == kEmpty) {
+      if (count_ == count_max_) return std::nullopt;
+      slot = {id, count_++};
     }
-    if (ids_.size() == count_max_) return std::nullopt;
-    slots_[at] = ids_.size();
-    ids_.push_back(id);
-    return static_cast<std::uint32_t>(ids_.size() - 1);
+    return static_cast<std::uint32_t>(slot.dense);
   }
-  std::uint64_t size() const { return ids_.size(); }
+  std::uint64_t size() const { return count_; }
 
  private:
   static constexpr std::uint64_t kEmpty = UINT64_MAX;
+  struct Slot {
+    std::uint64_t id = 0;
+    std::uint64_t dense = kEmpty;
+  };
+  // The slot of `id`, or the empty one where it belongs.
+  static Slot& find(std::vector<Slot>& slots, std::uint64_t id) {
+    std::size_t at = mix(id) & (slots.size() - 1);
+    while (slots[at].dense != kEmpty && slots[at].id != id) at = (at + 1) & (slots.size() - 1);
+    return slots[at];
+  }
   void grow() {
-    std::vector<std::uint64_t> slots(slots_.empty() ? 1024 : 2 * slots_.size(), kEmpty);
-    for (std::uint64_t known = 0; known < ids_.size(); ++known) {
-      std::size_t at = mix(ids_[known]) & (slots.size() - 1);
-      while (slots[at] != kEmpty) at = (at + 1) & (slots.size() - 1);
-      slots[at] = known;
+    std::vector<Slot> slots(slots_.empty() ? 1024 : 2 * slots_.size());
+    for (const Slot& slot : slots_) {
+      if (slot.dense != kEmpty) find(slots, slot.id) = slot;
     }
     slots_.swap(slots);
   }
   std::uint64_t count_max_;
-  std::vector<std::uint64_t> ids_;    // by dense number
-  std::vector<std::uint64_t> slots_;  // dense number or kEmpty; a power of two of them
+  std::uint64_t count_ = 0;
+  std::vector<Slot> slots_;  // a power of two of them
 };
 
 }  // namespace servecast::workload

@@ -8,7 +8,7 @@
 namespace servecast::workload {
 namespace {
 
-constexpr std::size_t kChunkBytes = std::size_t{256} << 10;
+constexpr std::size_t kChunkBytes = std::size_t{16} << 10;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 LineReader::Fill fill_from(std::string_view text) {

@@ -174,9 +174,6 @@ TEST(Mooncake, ASpeedUpThatLeavesTheClockIsRefused) {
   EXPECT_EQ(trace.error()[0].code, "workload.arrival_out_of_range");
 }
 
-// Sessions
-// --------------------------------------------------------------------------------------------
-
 TEST(MooncakeSessions, CollectTheirRowsInFileOrder) {
   const Trace trace = parsed(R"({"session_id":"a","timestamp":0,"output_length":5,"hash_ids":[1]}
 {"timestamp":1,"output_length":7,"hash_ids":[9]}
@@ -256,9 +253,6 @@ TEST(MooncakeSessions, TurnsThatNeverRepeatTheTurnBeforeAreNoted) {
   EXPECT_THAT(whole.notes.warnings, IsEmpty());
 }
 
-// Names, plans, metadata
-// ------------------------------------------------------------------------------
-
 TEST(Mooncake, KeepsNamesAndMetadataOfTheRowsThatHaveThem) {
   const Trace trace = parsed(R"({"timestamp":0,"output_length":1,"hash_ids":[1]}
 {"request_id":"r-\"1\"","timestamp":0,"output_length":1,"hash_ids":[1],"strict_priority":3,"priority":-2,"policy_class":"a\\b\n"}
@@ -321,9 +315,6 @@ TEST(Mooncake, AClosedLoopKeepsFileOrder) {
   EXPECT_THAT(trace.order, IsEmpty());
   EXPECT_EQ(trace.notes.rows_out_of_order, 1u);
 }
-
-// Malformed input
-// -------------------------------------------------------------------------------------
 
 TEST(MooncakeErrors, NameFieldValueAndRule) {
   const auto with = [](const std::string& fields) { return "{" + fields + R"(,"hash_ids":[1]})"; };

@@ -207,12 +207,12 @@ bool TraceBuilder::move_times() {
   }
   if (load_.kind == Load::Kind::Concurrency) return true;
   const auto earlier = [&](std::uint32_t a, std::uint32_t b) {
-    return trace_.sessions[a].arrival < trace_.sessions[b].arrival;
+    return std::pair(trace_.sessions[a].arrival, a) < std::pair(trace_.sessions[b].arrival, b);
   };
   std::vector<std::uint32_t> order(sessions_.size());
   std::iota(order.begin(), order.end(), 0U);
   if (std::is_sorted(order.begin(), order.end(), earlier)) return true;
-  std::stable_sort(order.begin(), order.end(), earlier);
+  std::sort(order.begin(), order.end(), earlier);
   trace_.order = std::move(order);
   return true;
 }

@@ -100,6 +100,7 @@ Treatment treatment_of(const std::string& command) {
   if (is_one_of(word, {"servecast", "cat", "head", "tail", "ls", "grep", "sort", "cut", "diff",
                        "cmp", "wc", "cp", "mkdir", "awk", "sed"}))
     return Treatment::Run;
+  if (word.starts_with("./build/")) return Treatment::Preset;
   if (word.starts_with("./") || word.starts_with("tools/") || word == ".ci/run")
     return Treatment::Script;
   if (is_one_of(word, {"cmake", "ctest"})) return Treatment::Preset;

@@ -32,7 +32,7 @@ bool output_matches(const std::vector<std::string>& shown, const std::vector<std
 enum class Treatment {
   Run,      // servecast and the small tools around it
   Script,   // a script of the repository: it must exist and know the options shown
-  Preset,   // cmake, ctest: the preset must exist
+  Preset,   // cmake, ctest, programs of a build: the preset must exist
   Read,     // git, cd, export: left to the reader
   Unknown,  // the page must not show what nothing checks
 };

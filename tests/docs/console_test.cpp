@@ -49,6 +49,7 @@ TEST(Console, ACommandWithoutARuleIsUnknown) {
   EXPECT_EQ(treatment_of("servecast predict"), Treatment::Run);
   EXPECT_EQ(treatment_of("./test.sh --quick"), Treatment::Script);
   EXPECT_EQ(treatment_of("cmake --preset release"), Treatment::Preset);
+  EXPECT_EQ(treatment_of("./build/release/bin/test_cache"), Treatment::Preset);
   EXPECT_EQ(treatment_of("curl x"), Treatment::Unknown);
 }
 

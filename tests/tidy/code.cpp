@@ -192,11 +192,11 @@ Findings check_determinism(const File& file, const std::set<std::string>& clock_
     const char* clock = "the wall clock is for: ";
     std::vector<Ban> list;
     for (const char* text :
-         {R"(\bs?rand\s*\()", R"(\brandom_device\b)", R"(\w+_distribution\b)",
+         {R"(\bs?rand\s*\()", R"(\brandom_device\b)", R"(\bstd::\w+_distribution\b)",
           R"(\bmt19937(_64)?\b)", R"(\bdefault_random_engine\b)", R"(#\s*include\s*<random>)"})
       list.push_back({std::regex(text), chance, false});
     for (const char* text : {R"(\b(system|steady|high_resolution)_clock\b)", R"(\bgettimeofday\b)",
-                             R"(\bclock_gettime\b)", R"(\btime\s*\(\s*(nullptr|NULL|0)?\s*\))"})
+                             R"(\bclock_gettime\b)", R"(\btime\s*\(\s*(nullptr|NULL|0|&\w+)\s*\))"})
       list.push_back({std::regex(text), clock, true});
     return list;
   }();
@@ -209,7 +209,7 @@ Findings check_determinism(const File& file, const std::set<std::string>& clock_
     for (const Ban& ban : bans) {
       std::smatch match;
       if ((ban.clock && clock_allowed) || !std::regex_search(line, match, ban.pattern)) continue;
-      // "next_time()" is a name of ours, "at.time()" a member.
+      // "at.time(0)" is a member of ours.
       if (ban.clock && match.position() > 0 && line[std::size_t(match.position()) - 1] == '.')
         continue;
       findings.push_back(

@@ -11,8 +11,18 @@ namespace {
 
 enum class Scope { Namespace, Class, Function, Initialiser };
 
-bool has_word(const std::string& text, const char* word) {
-  return std::regex_search(text, std::regex("\\b" + std::string(word) + "\\b"));
+bool is_word_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+bool has_word(const std::string& text, std::string_view word) {
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !is_word_character(text[at - 1])) &&
+        (end == text.size() || !is_word_character(text[end])))
+      return true;
+  }
+  return false;
 }
 
 std::string without_template_arguments(const std::string& text) {
@@ -66,11 +76,15 @@ Scope scope_of(const std::string& before_brace, Scope outer) {
   if (outer == Scope::Initialiser) return Scope::Initialiser;
   const bool equals = head.find('=') != std::string::npos;
   if (has_word(head, "enum")) return Scope::Initialiser;
-  if (!equals && std::regex_search(head, std::regex(R"(\b(class|struct|union)\b[^()]*$)")))
-    return Scope::Class;
+  static const std::regex record(R"(\b(class|struct|union)\b[^()]*$)");
+  if (!equals && std::regex_search(head, record)) return Scope::Class;
   if (outer == Scope::Function || trimmed(head).empty()) return Scope::Function;
   if (head.find('(') != std::string::npos) return Scope::Function;
   return Scope::Initialiser;
+}
+
+bool is_access(const std::string& text) {
+  return text == "public:" || text == "private:" || text == "protected:";
 }
 
 class Reader {
@@ -115,8 +129,7 @@ class Reader {
         break;
       case ':':
         append(c);
-        if (std::regex_search(statement_, std::regex(R"(^\s*(public|private|protected)\s*:$)")))
-          statement_.clear();
+        if (is_access(trimmed(statement_))) statement_.clear();
         break;
       default:
         append(c);
