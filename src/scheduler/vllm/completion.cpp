@@ -114,6 +114,7 @@ void VllmScheduler::emit(Slot slot, Time end, Outcome& outcome) {
   }
   ++request.generated;
   request.last_token = end;
+  request.emitted_in = pass_;
   if (options_.stepping) {
     request.token_times.push_back(end);
   } else if (options_.take_back) {
@@ -169,16 +170,14 @@ void VllmScheduler::dissolve() {
   tail_ = kNoSlot;
 }
 
-// Members are those whose last token lies at the last pass end; at most one other, at the end of
+// Members are those that got a token from the last pass; at most one other, at the end of
 // the running order, may be unfinished. Otherwise the next pass goes request by request again.
 void VllmScheduler::form_cohort() {
   tail_ = kNoSlot;
   for (Slot slot = running_.first(); slot != kNoSlot; slot = requests_[slot].after) {
     const Request& request = requests_[slot];
-    if (request.generated > 0 && request.last_token == last_end_ &&
-        request.computed + 1 == request.known()) {
-      continue;
-    }
+    // Not by the time of the last token: a pass of no duration ends when the one before did.
+    if (request.generated > 0 && request.emitted_in + 1 == pass_) continue;
     if (slot != running_.last()) return;
     tail_ = slot;
   }
