@@ -12,6 +12,7 @@
 #include "cli/prediction.hpp"
 #include "cli/publish.hpp"
 #include "cli/terminal.hpp"
+#include "cli/tree.hpp"
 #include "config/schema.hpp"
 #include "config/setting.hpp"
 #include "report/artifacts.hpp"
@@ -111,10 +112,9 @@ void add_predict(CLI::App& root, Action& chosen) {
       ->capture_default_str();
   app.add_flag("--overwrite", options->overwrite,
                "Replace artifacts of an earlier run in that directory");
-  app.add_option("--format", options->format, "What stdout shows; files are the same")
-      ->type_name("table|json")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->capture_default_str();
+  take_one_of(*app.add_option("--format", options->format, "What stdout shows; files are the same")
+                   ->capture_default_str(),
+              "table|json");
   app.add_flag("--capture-per-request", options->capture.requests,
                "Also write requests.jsonl, one row a request");
   app.add_flag("--capture-kv-events", options->capture.kv_events,
@@ -131,8 +131,16 @@ void add_predict(CLI::App& root, Action& chosen) {
                "Print the JSON Schema of the configuration and exit");
   app.add_flag("-q,--quiet", options->quiet, "No warnings and no progress on stderr");
   app.footer(
+      "Examples:\n"
+      "  servecast predict -c examples/trace.yaml\n"
+      "  servecast predict -c run.yaml --set traffic.load.concurrency=64 --format json\n"
+      "  servecast predict --quick Qwen/Qwen3-32B h200_sxm tensor=2 concurrency=64 input=4000 "
+      "output=500\n"
+      "  servecast predict --quick Qwen/Qwen3-8B l4 rate=2 --print-config > run.yaml\n"
+      "\n"
       "Exit code 2 also means that the model does not fit into the GPUs: needed and available "
-      "bytes are printed.");
+      "bytes are\n"
+      "printed.");
   app.callback([options, &chosen] {
     chosen = [options](const std::vector<std::string>& arguments) {
       return predict(*options, arguments);

@@ -21,17 +21,17 @@ struct Length {
   double p50 = 0, p95 = 0;                  // Lognormal, 0 < p50 <= p95
 };
 
-struct SyntheticSource {  // independent single requests, prompts never shared beyond the cached
-                          // prefix
+// Independent single requests; prompts share nothing beyond the cached prefix.
+struct SyntheticSource {
   Length input{.fixed = 1024};
   Length output{.fixed = 128};
-  std::uint32_t cached_prefix_tokens =
-      0;                    // leading tokens that every prompt has in common; below the shortest
+  // Leading tokens that every prompt has in common; fewer than the shortest prompt has.
+  std::uint32_t cached_prefix_tokens = 0;
   std::uint64_t seed = 42;  // of the lengths; never of the arrivals
 };
 
-struct SessionSource {  // sessions whose prompts accumulate: prompt k = prompt k-1 + its output +
-                        // new input
+// Sessions whose prompts accumulate: prompt k = prompt k-1 + its output + new input.
+struct SessionSource {
   Length new_input{.fixed = 1024};
   Length output{.fixed = 128};
   std::uint32_t turns = 4;
@@ -48,8 +48,8 @@ struct TraceSource {
   std::string path;  // resolved: "data:" is replaced already
   TraceFormat format = TraceFormat::Mooncake;
   std::uint32_t block_size = 512;
-  bool start_as_given =
-      false;  // keep authored times instead of moving the earliest to 0 (decisions.md 8)
+  // Keep authored times instead of moving the earliest to 0 (decisions.md 8).
+  bool start_as_given = false;
 };
 
 struct Load {

@@ -42,24 +42,23 @@ struct Turn {
 
 struct Session {
   std::uint32_t index = 0;  // position in generation or file order
-  std::uint64_t first_request =
-      0;  // creation ordinal of turn 0; its runtime id is this + 1 (decisions.md 9a)
+  // Creation ordinal of turn 0; its runtime id is this + 1 (decisions.md 9a).
+  std::uint64_t first_request = 0;
   std::uint64_t plan_offset = 0;  // word of the output-plan stream where turn 0's tokens begin
   Time arrival;                   // of turn 0; meaningless in a closed loop
-  // The first `shared_tokens` of turn 0 are those of prefix group `group`; nothing is shared when
-  // 0.
+  // The first `shared_tokens` of turn 0 are those of prefix group `group`; 0 = nothing is shared.
   std::uint32_t group = 0;
   std::uint32_t shared_tokens = 0;
   std::vector<Turn> turns;
-  std::vector<std::uint32_t>
-      ids;  // filled by a spelling cursor of an accumulating workload, else empty
+  // Filled by a spelling cursor of an accumulating workload, else empty.
+  std::vector<std::uint32_t> ids;
 };
 
 // Facts about the source for the report.
 struct Notes {
   std::uint64_t rows_out_of_order = 0;  // trace rows whose time was before the row above
-  std::uint64_t rows_without_time =
-      0;  // first turns that took the time of the row before (decisions.md 9b)
+  // First turns that took the time of the row before (decisions.md 9b).
+  std::uint64_t rows_without_time = 0;
   // Later turns whose prompt does not begin with the whole blocks of the turn before: what a file
   // of added tokens, read as whole prompts, looks like (the reverse of the check of
   // replay.md 11.1).
@@ -86,10 +85,10 @@ class Workload {
   bool has_authored_outputs() const;
   std::uint64_t session_count() const;
   std::uint64_t request_count() const;  // turns of all sessions
-  // Exact, also for drawn lengths.
-  std::uint32_t input_tokens_max()
-      const;  // longest whole prompt (accumulated where prompts accumulate)
-  std::uint32_t total_tokens_max() const;  // longest prompt + output of one request
+  // Longest whole prompt (accumulated where prompts accumulate), and longest prompt + output of one
+  // request. Exact, also for drawn lengths.
+  std::uint32_t input_tokens_max() const;
+  std::uint32_t total_tokens_max() const;
   std::uint32_t trace_block_size() const;  // tokens per block id; 1 where no prompt has ids
   std::span<const std::uint32_t> ids() const;
   std::span<const std::uint32_t> authored_tokens() const;
