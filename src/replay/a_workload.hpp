@@ -2,15 +2,11 @@
 // Small workloads for tests.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "workload/workload.hpp"
@@ -27,17 +23,22 @@ struct Row {
 };
 
 inline workload::Workload built(const workload::Spec& spec) {
-  Result<workload::Workload> workload = workload::build(spec);
-  if (!workload) {
-    ADD_FAILURE() << to_text(workload.error().front());
-    return {};
+  return workload::build(spec).value();
+}
+
+// A folder that nobody else has, also when tests run at the same time.
+inline std::filesystem::path new_folder() {
+  const std::filesystem::path parent = std::filesystem::temp_directory_path();
+  for (int number = 0;; ++number) {
+    const std::filesystem::path folder = parent / ("servecast-replay-" + std::to_string(number));
+    if (std::filesystem::create_directory(folder)) return folder;
   }
-  return std::move(*workload);
 }
 
 // `concurrency` 0 replays the times of the rows as they are.
 inline workload::Workload a_trace(const std::vector<Row>& rows, std::uint32_t concurrency = 0) {
-  const std::string path = testing::TempDir() + "servecast-replay-" + std::to_string(getpid());
+  const std::filesystem::path folder = new_folder();
+  const std::string path = (folder / "trace.jsonl").string();
   std::ofstream file(path);
   std::uint32_t fresh = 1000000;
   for (const Row& row : rows) {
@@ -58,7 +59,7 @@ inline workload::Workload a_trace(const std::vector<Row>& rows, std::uint32_t co
   spec.load.concurrency = concurrency;
   spec.stop = {};
   workload::Workload workload = built(spec);
-  std::filesystem::remove(path);
+  std::filesystem::remove_all(folder);
   return workload;
 }
 
