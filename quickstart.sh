@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 
 tools/setup.sh build
 cmake --preset release >&2
-cmake --build build/release --target servecast >&2
+cmake --build build/release --target servecast servecast_pages >&2
 
 echo
 echo '$ build/release/bin/servecast predict -c examples/trace.yaml --overwrite'

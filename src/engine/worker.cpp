@@ -9,6 +9,7 @@
 namespace servecast::engine {
 
 using scheduler::Admit;
+using scheduler::Request;
 using scheduler::Slot;
 
 Worker::Worker(const scheduler::RankConfig& config, const Options& options,
@@ -155,12 +156,48 @@ void Worker::retire(Time now) {
   retire_pass();
 }
 
-void Worker::settle(Time cap) {
-  retire(cap);
+// Somebody looks at the rank: the pass of the run that spans `now` becomes the pass in flight, the
+// passes after it are dropped.
+void Worker::begin_spanning(Instant now) {
+  retire(now.time);
   if (in_flight_ || next_ == ends_.size()) return;
   const Time start = next_start();
   next_ = ends_.size();
-  begin(start, Admit::No);
+  if (start < now.time || now.driven) begin(start, Admit::No);
+}
+
+void Worker::settle(Time cap) {
+  begin_spanning({cap, true});
+}
+
+void Worker::cancel(Slot slot, Instant now) {
+  begin_spanning(now);
+  Request& request = requests_[slot];
+  if (request.state == scheduler::State::Ended) {  // with the pass in flight, so nobody knows yet
+    std::erase(pass_.outcome.ended, slot);
+    request.ending = scheduler::Ending::Canceled;
+  } else {
+    scheduler_.cancel(slot);
+  }
+  std::vector<Time> times = scheduler_.token_times(slot, scheduler_.passes());
+  if (!stepping_) {
+    std::vector<std::int64_t> gaps;
+    scheduler_.gaps_of(slot, scheduler_.passes(), gaps);
+    for (const std::int64_t gap : gaps) {
+      // The pass in flight adds its gaps when it ends; they must be there before they are taken.
+      if (in_flight_) {
+        pass_.outcome.taken_back.push_back(gap);
+      } else {
+        gaps_.add(gap, -1);
+      }
+    }
+  }
+  if (in_flight_ && !times.empty() && times.back() == pass_.end) times.pop_back();
+  request.generated = static_cast<std::uint32_t>(times.size());
+  request.first_token = times.empty() ? kNever : times[0];
+  request.second_token = times.size() < 2 ? kNever : times[1];
+  request.last_token = times.empty() ? kNever : times.back();
+  ended_.push_back(slot);
 }
 
 void Worker::take_back_live() {

@@ -65,6 +65,11 @@ class Worker {
   bool drive(Time now);
   // Commits every pass that ended by `now`.
   void retire(Time now);
+  // The client has gone: the request leaves the queue or the batch at once, its blocks are free,
+  // and what the pass in flight computed for it is never shown (engine-vllm.md 3.1). It appears in
+  // ended() with what it got until now. requires: it has not ended visibly; in the fast mode the
+  // scheduler keeps the pass log (Options::take_back).
+  void cancel(scheduler::Slot slot, Instant now);
   // At a time cap: retires, then begins the pass in flight, so that blocks are what they were at
   // that time.
   void settle(Time cap);
@@ -90,6 +95,7 @@ class Worker {
   void begin(Time start, scheduler::Admit admit);
   void retire_pass();
   void commit(std::size_t passes);
+  void begin_spanning(Instant now);
   bool plan(Time now);
   void note_pass(Time end, std::uint32_t decode_requests, std::uint64_t decode_context);
   Time next_start() const { return next_ == 0 ? run_start_ : ends_[next_ - 1]; }

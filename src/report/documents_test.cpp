@@ -191,7 +191,7 @@ TEST(RequestRows, SortByAuthoredNameThenArrivalThenId) {
   TestRun run({.keep_requests = true});
   const std::vector<std::string> sessions{"b", "", "a", "", ""};
   const double arrivals[] = {30, 20, 10, 0, 0};
-  for (const std::uint64_t i : {4, 0, 1, 2, 3})
+  for (const std::uint64_t i : {4U, 0U, 1U, 2U, 3U})
     run.add(a_request(i).arrives(arrivals[i]).tokens({100}));
   const Names names{.session = [&](std::uint32_t s) -> std::string_view { return sessions[s]; }};
   std::vector<std::pair<json, double>> order;

@@ -166,7 +166,7 @@ TEST(Distribution, RatesOfRequestsAreThoseOfTpotFromTheOtherEnd) {
   ExactSums rate;
   std::vector<double> rates;
   tpot_ps.add(0);  // no rate
-  for (const std::uint64_t ms : {4, 8, 10, 20, 40, 50, 100}) {
+  for (const std::uint64_t ms : {4U, 8U, 10U, 20U, 40U, 50U, 100U}) {
     tpot_ps.add(ms * 1'000'000'000);
     rate.add(1'000'000'000 / ms);  // tokens/s times 1e6
     rates.push_back(1000.0 / static_cast<double>(ms));

@@ -149,6 +149,18 @@ std::string pointer_token(std::string_view key) {
 
 }  // namespace
 
+// Not in the class: there Member is still incomplete.
+Value::Value() = default;
+Value::Value(std::nullptr_t) {}
+Value::Value(double number) : held_(number) {}
+Value::Value(const char* text) : held_(std::string(text)) {}
+Value::Value(std::string_view text) : held_(std::string(text)) {}
+Value::Value(std::string text) : held_(std::move(text)) {}
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+Value::~Value() = default;
 Value::Value(Array items) : held_(std::move(items)) {}
 Value::Value(Object members) : held_(std::move(members)) {}
 

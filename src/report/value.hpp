@@ -22,25 +22,31 @@ using Object = std::vector<Member>;  // any order; keys are unique. Printing sor
 
 class Value {
  public:
-  Value() = default;  // null
-  Value(std::nullptr_t) {}
+  Value();  // null
+  Value(std::nullptr_t);
   template <std::same_as<bool> B>
-  Value(B flag) : held_(flag) {}
+  Value(B flag);
   template <std::signed_integral I>
-  Value(I number) : held_(std::int64_t{number}) {}
+  Value(I number);
   template <std::unsigned_integral U>
     requires(!std::same_as<U, bool>)
-  Value(U number) : held_(std::uint64_t{number}) {}
-  Value(double number) : held_(number) {}
-  Value(const char* text) : held_(std::string(text)) {}
-  Value(std::string_view text) : held_(std::string(text)) {}
-  Value(std::string text) : held_(std::move(text)) {}
+  Value(U number);
+  Value(double number);
+  Value(const char* text);
+  Value(std::string_view text);
+  Value(std::string text);
   Value(Array items);
   Value(Object members);
   template <class T>
   Value(const std::optional<T>& maybe) {
     if (maybe) *this = Value(*maybe);
   }
+
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
 
   bool is_null() const { return std::holds_alternative<std::monostate>(held_); }
   // The alternative asked for, or nullptr.
@@ -61,6 +67,15 @@ struct Member {
   std::string key;
   Value value;
 };
+
+// Here Member is complete, as the variant needs it.
+template <std::same_as<bool> B>
+Value::Value(B flag) : held_(flag) {}
+template <std::signed_integral I>
+Value::Value(I number) : held_(std::int64_t{number}) {}
+template <std::unsigned_integral U>
+  requires(!std::same_as<U, bool>)
+Value::Value(U number) : held_(std::uint64_t{number}) {}
 
 // The value under `key`, or nullptr.
 const Value* find(const Object& object, std::string_view key);

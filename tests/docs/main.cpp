@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // servecast_docs BINARY ROOT PAGE: runs the console blocks of a markdown page in an empty folder
 // that has the repository's examples/ in it, and compares what they print with what the page shows.
-// UPDATE_GOLDEN=1 writes the real output into the page, except where the page shows "...".
+// UPDATE_GOLDEN=1 writes the real output into the page, except where the page leaves lines out by
+// "...".
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -136,7 +138,8 @@ class Page {
     ++ran_;
     const bool same = step.output.empty() || output_matches(step.output, ran.output);
     if (ran.exit_code == 0 && same) return;
-    if (ran.exit_code == 0 && std::getenv("UPDATE_GOLDEN") != nullptr && !has_gap(step.output)) {
+    if (ran.exit_code == 0 && std::getenv("UPDATE_GOLDEN") != nullptr &&
+        !leaves_lines_out(step.output)) {
       update(step, ran.output);
       return;
     }
@@ -146,10 +149,15 @@ class Page {
     for (const std::string& line : ran.output) std::printf("  real | %s\n", line.c_str());
   }
 
-  static bool has_gap(const std::vector<std::string>& output) {
-    for (const std::string& line : output)
-      if (line.find("...") != std::string::npos) return true;
-    return false;
+  static bool leaves_lines_out(const std::vector<std::string>& output) {
+    return std::find(output.begin(), output.end(), "...") != output.end();
+  }
+
+  // A line that shows "..." stays as long as it fits.
+  static std::string to_show(const std::vector<std::string>& shown, const std::string& real) {
+    for (const std::string& line : shown)
+      if (line.find("...") != std::string::npos && line_matches(line, real)) return line;
+    return real;
   }
 
   // Lines are replaced in place, so that the numbers of later steps stay right until the page is
@@ -159,7 +167,8 @@ class Page {
     const std::size_t first = std::size_t(step.output_first);
     for (std::size_t i = 0; i < step.output.size(); ++i) lines_[first + i] = kGone;
     std::string joined;
-    for (const std::string& line : output) joined += (joined.empty() ? "" : "\n") + line;
+    for (const std::string& line : output)
+      joined += (joined.empty() ? "" : "\n") + to_show(step.output, line);
     lines_[first] = joined;
   }
 

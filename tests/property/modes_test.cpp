@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "property/marks.hpp"
 #include "property/scenario.hpp"
@@ -19,6 +20,9 @@ namespace {
 constexpr std::uint64_t kRunsDefault = 20'000;
 constexpr std::uint64_t kShards = 4;
 constexpr int kFailuresMax = 3;              // later ones tell nothing new
+// Once in some 10,000 runs; cases/planned-passes.yaml holds one that has it.
+constexpr std::string_view kSeldom =
+    "resumed request that lacks one token after a pass that preempted";
 constexpr std::uint64_t kMarksRuns = 2'000;  // from here on every rare situation must have come up
 
 std::optional<std::uint64_t> number_from(const char* variable) {
@@ -94,7 +98,7 @@ TEST_P(Modes, Agree) {
   }
   for (const auto& [name, count] : marks) {
     if (std::getenv("SERVECAST_MARKS") != nullptr) fmt::print("{:>9}  {}\n", count, name);
-    if (end - first < kMarksRuns) continue;
+    if (end - first < kMarksRuns || name == kSeldom) continue;
     EXPECT_GT(count, 0U) << "the random runs never met: " << name;
   }
   if (faulty > 0) fmt::print("{} of {} seeds notice\n", faulty, end - first);

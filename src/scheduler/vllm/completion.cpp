@@ -114,6 +114,7 @@ void VllmScheduler::emit(Slot slot, Time end, Outcome& outcome) {
   }
   ++request.generated;
   request.last_token = end;
+  request.emitted_in = pass_;
   if (options_.stepping) {
     request.token_times.push_back(end);
   } else if (options_.take_back) {
@@ -169,16 +170,14 @@ void VllmScheduler::dissolve() {
   tail_ = kNoSlot;
 }
 
-// Members are those whose last token lies at the last pass end; at most one other, at the end of
+// Members are those that got a token from the last pass; at most one other, at the end of
 // the running order, may be unfinished. Otherwise the next pass goes request by request again.
 void VllmScheduler::form_cohort() {
   tail_ = kNoSlot;
   for (Slot slot = running_.first(); slot != kNoSlot; slot = requests_[slot].after) {
     const Request& request = requests_[slot];
-    if (request.generated > 0 && request.last_token == last_end_ &&
-        request.computed + 1 == request.known()) {
-      continue;
-    }
+    // Not by the time of the last token: a pass of no duration ends when the one before did.
+    if (request.generated > 0 && request.emitted_in + 1 == pass_) continue;
     if (slot != running_.last()) return;
     tail_ = slot;
   }
@@ -188,20 +187,41 @@ void VllmScheduler::form_cohort() {
   cohort_formed_ = true;
 }
 
-void VllmScheduler::gaps_of(Slot slot, std::uint64_t passes, std::vector<std::int64_t>& out) const {
+void VllmScheduler::cancel(Slot slot) {
+  Request& request = requests_[slot];
+  if (request.state == State::Running) {
+    const bool formed = cohort_formed_;
+    if (formed) dissolve();
+    running_.remove(requests_, slot);
+    release_blocks(request, false);
+    if (formed) form_cohort();
+  } else {
+    waiting_.remove(requests_, slot);
+    blocked_ = Blocked::Untested;
+  }
+  request.state = State::Ended;
+  request.ending = Ending::Canceled;
+}
+
+std::vector<Time> VllmScheduler::token_times(Slot slot, std::uint64_t passes) const {
   const Request& request = requests_[slot];
-  Time before = kNever;
+  if (options_.stepping) return request.token_times;
+  std::vector<Time> times;
   for (std::size_t i = 0; i < request.token_passes.size(); ++i) {
     const auto [first, stored_last] = request.token_passes[i];
     std::uint64_t last = stored_last;
     const bool member = cohort_formed_ && request.state == State::Running && slot != tail_;
     if (member && i + 1 == request.token_passes.size()) last = pass_ - 1;
     for (std::uint64_t pass = first; pass <= last && pass < passes; ++pass) {
-      const Time end = log_.end(pass);
-      if (before != kNever) out.push_back((end - before).ns);
-      before = end;
+      times.push_back(log_.end(pass));
     }
   }
+  return times;
+}
+
+void VllmScheduler::gaps_of(Slot slot, std::uint64_t passes, std::vector<std::int64_t>& out) const {
+  const std::vector<Time> times = token_times(slot, passes);
+  for (std::size_t i = 1; i < times.size(); ++i) out.push_back((times[i] - times[i - 1]).ns);
 }
 
 void VllmScheduler::trim_log() {

@@ -111,6 +111,12 @@ class VllmScheduler {
   // Runs `ends.size()` quiet passes at once. requires: quiet() allowed them.
   void advance(std::span<const Time> ends);
 
+  // Takes a waiting or running request out and frees its blocks at once.
+  void cancel(Slot slot);
+
+  // When a request got its tokens, as far as passes before number `passes` go. The fast mode needs
+  // Options::take_back for it.
+  std::vector<Time> token_times(Slot slot, std::uint64_t passes) const;
   // Gaps that a live request has got in passes before number `passes` (fast mode).
   void gaps_of(Slot slot, std::uint64_t passes, std::vector<std::int64_t>& out) const;
   // Calls `visit(slot)` for every request in a list.
