@@ -8,14 +8,16 @@
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
+export LC_ALL=C
 runs=${RUNS:-2000}
 jobs=${JOBS:-2}
 time_limit=300  # seconds for one test program; a fault may make a run endless
 export SERVECAST_DATA="${SERVECAST_DATA:-$root/../shared/data}"
 
 if [ $# -eq 0 ]; then
-  # shellcheck disable=SC2046  # fault names have no spaces
-  set -- $(cd "$root/tests/property/faults" && ls ./*.patch | sed 's|^\./||; s|\.patch$||')
+  for file in "$root"/tests/property/faults/*.patch; do
+    set -- "$@" "$(basename "$file" .patch)"
+  done
 fi
 
 work=$(mktemp -d)
@@ -47,7 +49,10 @@ cases_that_notice() {
   fi
 }
 
-cmake --preset release >build.log 2>&1 && build || { tail -n 20 build.log >&2; exit 1; }
+if ! cmake --preset release >build.log 2>&1 || ! build; then
+  tail -n 20 build.log >&2
+  exit 1
+fi
 if [ "$(seeds_that_notice) $(cases_that_notice '*')" != "0 0" ]; then
   echo "tools/fault-seed.sh: the tests fail without any fault" >&2
   exit 1

@@ -52,6 +52,10 @@ report::Manifest manifest_of(const Prepared& prepared, const std::vector<std::st
   return manifest;
 }
 
+report::OutputOptions output_of(const PredictOptions& options) {
+  return {.path = options.output_dir, .overwrite = options.overwrite};
+}
+
 std::string path_in(const std::string& directory, const char* name) {
   return directory + (directory.ends_with('/') ? "" : "/") + name;
 }
@@ -64,21 +68,25 @@ Exit show(const PredictOptions& options, const Prepared& prepared, const Predict
                                   path_in(options.output_dir, "prediction.json")));
 }
 
+Result<Prediction> run_with_progress(const PredictOptions& options, const Prepared& prepared) {
+  Progress progress(options.quiet);
+  return run(prepared,
+             {.capture = options.capture, .stepping = options.stepping, .progress = &progress});
+}
+
 Exit simulate(const PredictOptions& options, const Prepared& prepared,
-              report::OutputDirectory& directory, const std::vector<std::string>& argv) {
+              const std::vector<std::string>& argv) {
   report::Manifest manifest = manifest_of(prepared, argv);
   manifest.started_at = utc_now();
   const auto start = std::chrono::steady_clock::now();
-  Progress progress(options.quiet);
-  Result<Prediction> prediction = run(
-      prepared, {.capture = options.capture, .stepping = options.stepping, .progress = &progress});
+  Result<Prediction> prediction = run_with_progress(options, prepared);
   if (!prediction) return print_problems(prediction.error());
   const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
   const report::HostCost cost{.wall_time_ms = wall.count(), .peak_rss_bytes = peak_rss_bytes()};
   manifest.ended_at = utc_now();
   manifest.cost = report::host_cost(prediction->report, cost);
   const Result<void> published =
-      publish(directory, prepared, *prediction, options.capture, std::move(manifest));
+      publish(output_of(options), prepared, *prediction, options.capture, manifest);
   if (!published) return print_problems(published.error());
   return show(options, prepared, *prediction, cost);
 }
@@ -88,8 +96,8 @@ Exit predict(const PredictOptions& options, const std::vector<std::string>& argv
   Result<config::Config> config = read_config(options.input);
   if (!config) return print_problems(config.error());
   if (options.print_config) return print_result(config::to_yaml(config->settings));
-  report::OutputDirectory directory({.path = options.output_dir, .overwrite = options.overwrite});
   // A wrong directory is told before a long trace is read.
+  const report::OutputDirectory directory(output_of(options));
   if (const Result<void> usable = directory.check(); !usable) return print_problems(usable.error());
   const Result<Prepared> prepared = prepare(std::move(*config));
   if (!prepared) return print_problems(prepared.error());
@@ -97,7 +105,7 @@ Exit predict(const PredictOptions& options, const std::vector<std::string>& argv
     for (const std::string& line : warnings(*prepared)) print_warning(line);
   }
   if (options.dry_run) return print_result(plan_line(*prepared) + "\n");
-  return simulate(options, *prepared, directory, argv);
+  return simulate(options, *prepared, argv);
 }
 
 }  // namespace

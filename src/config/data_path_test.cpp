@@ -48,8 +48,8 @@ TEST_F(DataPath, FindsSharedDataAboveTheConfiguration) {
       resolve_path("data:a.jsonl", (root_ / "project" / "bench" / "cases" / "run.yaml").string());
   ASSERT_TRUE(path);
   // The nearest one wins; without one in the working tree it is the one above the project.
-  if (!fs::is_directory(fs::current_path() / ".." / "shared" / "data"))
-    EXPECT_EQ(*path, (root_ / "shared" / "data" / "a.jsonl").string());
+  if (fs::is_directory(fs::current_path() / ".." / "shared" / "data")) return;
+  EXPECT_EQ(*path, (root_ / "shared" / "data" / "a.jsonl").string());
 }
 
 TEST_F(DataPath, SaysHowToNameTheFolderWhenThereIsNone) {

@@ -67,9 +67,7 @@ TEST(Deployment, FindsTheCardOfAShortNameAndNamesUnknownModelsAndSystemsTogether
 TEST(Deployment, SaysNeededAndAvailableBytesWhenTheModelDoesNotFit) {
   const std::string text = problems({"engine.model=meta-llama/Llama-3.1-405B"});
   EXPECT_THAT(
-      text,
-      HasSubstr(
-          "memory.does_not_fit run.yaml:3:13: engine: meta-llama/Llama-3.1-405B does not fit"));
+      text, HasSubstr("memory.does_not_fit --set: engine: meta-llama/Llama-3.1-405B does not fit"));
   EXPECT_THAT(text, ::testing::ContainsRegex("needs [0-9]+ bytes"));
   EXPECT_THAT(text, ::testing::ContainsRegex("available are [0-9]+ bytes"));
 }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kRunsDefault = 20'000;
 constexpr std::uint64_t kShards = 4;
-constexpr int kFailuresMax = 3;              // later ones tell nothing new
+constexpr int kFailuresMax = 3;  // later ones tell nothing new
 // Once in some 10,000 runs; cases/planned-passes.yaml holds one that has it.
 constexpr std::string_view kSeldom =
     "resumed request that lacks one token after a pass that preempted";
