@@ -213,6 +213,21 @@ std::optional<std::string> summary_mismatch(const SharedCase& expected, const Re
   return m.take();
 }
 
+std::optional<std::string> reported_mismatch(const SharedCase& expected,
+                                             const std::map<std::string, double>& reported) {
+  for (const auto& [key, want] : expected.summary) {
+    if (key == "waiting_preempts" || key == "prefix_cache_reused_ratio") continue;
+    // The product clamps a request's reuse to its input under the plain name (decisions.md 14).
+    const bool capped = key == "prefix_cache_reused_ratio_capped_at_input";
+    const auto it = reported.find(capped ? "prefix_cache_reused_ratio" : key);
+    if (it == reported.end()) return fmt::format("the report has no {}", key);
+    if (!close(it->second, want)) {
+      return fmt::format("report: {} is {}, expected {}", it->first, it->second, want);
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> passes_mismatch(const SharedCase& expected, const Recording& run) {
   const std::size_t common = std::min(expected.passes.size(), run.passes.size());
   for (std::size_t i = 0; i < common; ++i) {

@@ -3,6 +3,7 @@
 // mismatch as "row 7: first_token_ms is 12.0, expected 14.0", or nothing.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -18,6 +19,9 @@ bool close(double a, double b);
 
 std::optional<std::string> rows_mismatch(const SharedCase& expected, const Recording& run);
 std::optional<std::string> summary_mismatch(const SharedCase& expected, const Recording& run);
+// `reported`: the numbers of the product's own summary, by its names.
+std::optional<std::string> reported_mismatch(const SharedCase& expected,
+                                             const std::map<std::string, double>& reported);
 std::optional<std::string> passes_mismatch(const SharedCase& expected, const Recording& run);
 
 }  // namespace servecast::test

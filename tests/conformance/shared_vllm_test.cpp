@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 
 #include "conformance/expectations.hpp"
 #include "conformance/register_tests.hpp"
 #include "conformance/shared_case.hpp"
+#include "report/report.hpp"
 #include "support/audit.hpp"
 #include "support/recording.hpp"
 
@@ -30,6 +32,22 @@ void expect_reference(const SharedCase& shared, const workload::Workload& worklo
   for (const std::string& broken : audit(shared.deployment, run, false)) ADD_FAILURE() << broken;
 }
 
+// The product's own report of the same run. A distribution without samples and a rate without
+// duration are null there (decisions.md 3a and 5), 0 in the reference.
+void expect_reported(const SharedCase& shared, const workload::Workload& workload) {
+  report::Collector collector({});
+  const auto totals = replay::run(shared.deployment, workload, {}, collector);
+  ASSERT_TRUE(totals) << to_text(totals.error().front());
+  const auto report = report::make_report(collector, *totals, {});
+  ASSERT_TRUE(report) << to_text(report.error().front());
+  std::map<std::string, double> reported;
+  for (const report::Member& member : report->summary) {
+    const std::optional<double> number = member.value.number();
+    if (number || member.value.is_null()) reported[member.key] = number.value_or(0);
+  }
+  EXPECT_EQ(reported_mismatch(shared, reported), std::nullopt);
+}
+
 void run_case(const std::filesystem::path& folder) {
   const SharedCase shared = read_shared_case(folder);
   const Result<workload::Workload> workload = workload::build(shared.spec);
@@ -42,6 +60,7 @@ void run_case(const std::filesystem::path& folder) {
   expect_reference(shared, *workload, options);
   options.capture_passes = false;
   expect_reference(shared, *workload, options);
+  expect_reported(shared, *workload);
 }
 
 }  // namespace
