@@ -122,10 +122,14 @@ void BlockPool::take_evicting(std::uint32_t count) {
   }
 }
 
-bool BlockPool::reserve(std::span<const BlockIndex> prefix, std::uint32_t fresh) {
+bool BlockPool::can_reserve(std::span<const BlockIndex> prefix, std::uint32_t fresh) const {
   std::uint32_t pinned = 0;  // inactive blocks of the prefix cannot be evicted for the fresh ones
   for (const BlockIndex block : prefix) pinned += is_active(block) ? 0 : 1;
-  if (fresh > free_ + inactive_ - pinned) return false;
+  return fresh <= room() - pinned;
+}
+
+bool BlockPool::reserve(std::span<const BlockIndex> prefix, std::uint32_t fresh) {
+  if (!can_reserve(prefix, fresh)) return false;
   for (const BlockIndex block : prefix) {
     Entry& entry = entries_[block];
     if (entry.references++ == 0) {

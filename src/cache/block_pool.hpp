@@ -53,6 +53,8 @@ class BlockPool {
     }
     take_evicting(count);
   }
+  // Can the blocks of a resident prefix be kept while `fresh` others are taken?
+  bool can_reserve(std::span<const BlockIndex> prefix, std::uint32_t fresh) const;
   // References the resident blocks of a prefix and takes `fresh` anonymous ones; all or nothing.
   bool reserve(std::span<const BlockIndex> prefix, std::uint32_t fresh);
 

@@ -77,6 +77,16 @@ void VllmScheduler::fail_waiting(Slot slot) {
   progress_ = true;
 }
 
+// The hashes of the full prompt blocks, once per request (reference mode).
+void VllmScheduler::spell_prompt(Request& request) {
+  if (!options_.stepping || !config_.prefix_caching || !request.prompt_names.empty()) return;
+  std::uint64_t parent = 0;
+  for (std::uint32_t block = 0; block < request.prompt_tokens / config_.block_tokens; ++block) {
+    parent = spelling_.hash(request.content, request.prompt_tokens, block, parent).prefix;
+    request.prompt_names.push_back(parent);
+  }
+}
+
 void VllmScheduler::admit_waiting(Time now) {
   blocked_ = Blocked::Untested;
   while (!waiting_.empty()) {
@@ -85,93 +95,99 @@ void VllmScheduler::admit_waiting(Time now) {
       return;
     }
     const Slot slot = waiting_.first();
-    Request& request = requests_[slot];
-    const std::uint32_t known = request.known();
-    const bool first_time = request.state == State::Waiting;
-    if (config_.max_model_len && request.prompt_tokens >= *config_.max_model_len) {
-      reject(slot, Reason::ModelLength);
-      continue;
-    }
-    if (first_time && blocks_for(known) > pool_.capacity()) {
-      reject(slot, Reason::PoolTooSmall);
-      continue;
-    }
-
-    if (options_.stepping && config_.prefix_caching && request.prompt_names.empty()) {
-      std::uint64_t parent = 0;
-      for (std::uint32_t block = 0; block < request.prompt_tokens / config_.block_tokens; ++block) {
-        parent = spelling_.hash(request.content, request.prompt_tokens, block, parent).prefix;
-        request.prompt_names.push_back(parent);
-      }
-    }
-    look_up(request);
-    if (remaining(request) > 0) {  // logits need at least one computed token (engine-vllm.md 7.3)
-      const std::uint32_t usable = (known - 1) / config_.block_tokens;
-      if (hits_.size() > usable) hits_.resize(usable);
-      hits_active_ = std::min(hits_active_, usable);
-    }
-    const auto hit_blocks = static_cast<std::uint32_t>(hits_.size());
-    const std::uint32_t cached = hit_blocks * config_.block_tokens;
-    const std::uint32_t prompt_left =
-        request.prompt_tokens - std::min(cached, request.prompt_tokens);
-    bool whole = !config_.chunked_prefill && !request.split;
-    if (whole && prompt_left > config_.max_batched_tokens) {
-      if (first_time) {
-        reject(slot, Reason::PromptExceedsStepBudget);
-        continue;
-      }
-      request.split = true;
-      whole = false;
-    }
-
-    // The whole known sequence must fit, even if only a chunk is computed now. Inactive hits take
-    // room too.
-    if (blocks_for(known) - hits_active_ > pool_.room()) {
-      if (running_
-              .empty()) {  // it fitted only beside a request that shared blocks (decisions.md 13)
+    const Verdict verdict = judge(requests_[slot]);
+    switch (verdict.kind) {
+      case Verdict::Kind::Admit:
+        admit(slot, verdict.chunk, now);
+        if (verdict.chunk == 0 && budget_ == 0) return;
+        break;
+      case Verdict::Kind::Wait:
+        blocked_ = verdict.blocked;
+        return;
+      case Verdict::Kind::Reject:
+        reject(slot, verdict.reason);
+        break;
+      case Verdict::Kind::Fail:
         fail_waiting(slot);
-        continue;
-      }
-      blocked_ = Blocked::Pool;
-      return;
+        break;
     }
-    const std::uint32_t chunk = std::min(known - cached, budget_);
-    if ((whole && prompt_left > budget_) || (chunk == 0 && known > cached)) {
-      blocked_ = Blocked::Budget;
-      return;
-    }
-    const std::uint32_t target = cached + chunk;
-    const std::uint32_t fresh = blocks_for(target) - hit_blocks;
-    // The room test above counts active hits before the cap on hits, so it can be one block too
-    // generous when a capped-off block was the active one. A waiting candidate never preempts
-    // (decisions.md 16): it waits.
-    if (!pool_.reserve(hits_, fresh)) {
-      blocked_ = Blocked::Pool;
-      return;
-    }
-    publish_removed();
-
-    waiting_.remove(requests_, slot);
-    running_.push_back(requests_, slot);
-    request.state = State::Running;
-    request.admission_order = next_order_++;
-    request.sealed.assign(hits_.begin(), hits_.end());
-    request.blocks = hit_blocks + fresh;
-    request.computed = target;
-    prefix_queried_ += known;
-    prefix_hits_ += cached;
-    const std::uint32_t reused = std::min(cached, request.prompt_tokens);
-    if (request.admissions++ == 0) {
-      request.first_admit = now;
-      request.reused_first = reused;
-    }
-    request.reused_max = std::max(request.reused_max, reused);
-    if (options_.history) request.history.push_back({now, reused});
-    if (options_.trace) trace_.admitted.push_back({request.ordinal, cached});
-    note_scheduled(slot, cached, target);
-    seal_computed(request);
-    if (chunk == 0 && budget_ == 0) return;
   }
+}
+
+// What becomes of the head of the queue in this pass; hits_ holds the blocks that it can reuse.
+VllmScheduler::Verdict VllmScheduler::judge(Request& request) {
+  const std::uint32_t known = request.known();
+  const bool first_time = request.state == State::Waiting;
+  if (config_.max_model_len && request.prompt_tokens >= *config_.max_model_len) {
+    return Verdict::reject(Reason::ModelLength);
+  }
+  if (first_time && blocks_for(known) > pool_.capacity()) {
+    return Verdict::reject(Reason::PoolTooSmall);
+  }
+
+  spell_prompt(request);
+  look_up(request);
+  if (remaining(request) > 0) {  // logits need at least one computed token (engine-vllm.md 7.3)
+    const std::uint32_t usable = (known - 1) / config_.block_tokens;
+    if (hits_.size() > usable) hits_.resize(usable);
+    hits_active_ = std::min(hits_active_, usable);
+  }
+  const std::uint32_t cached = cached_tokens();
+  const std::uint32_t prompt_left = request.prompt_tokens - std::min(cached, request.prompt_tokens);
+  if (!config_.chunked_prefill && prompt_left > config_.max_batched_tokens) {
+    if (first_time) return Verdict::reject(Reason::PromptExceedsStepBudget);
+    request.split = true;
+  }
+
+  // The whole known sequence must fit, even if only a chunk is computed now. Inactive hits take
+  // room too.
+  if (blocks_for(known) - hits_active_ > pool_.room()) {
+    // With nothing running it fitted only beside a request that shared blocks (decisions.md 13).
+    return running_.empty() ? Verdict::fail() : Verdict::wait(Blocked::Pool);
+  }
+  const bool whole = !config_.chunked_prefill && !request.split;
+  const std::uint32_t chunk = std::min(known - cached, budget_);
+  if ((whole && prompt_left > budget_) || (chunk == 0 && known > cached)) {
+    return Verdict::wait(Blocked::Budget);
+  }
+  // The test above counts active hits before the cap on hits, so it is one block too generous when
+  // the active one was capped off. A waiting candidate never preempts (decisions.md 16): it waits.
+  const auto hit_blocks = static_cast<std::uint32_t>(hits_.size());
+  if (!pool_.can_reserve(hits_, blocks_for(cached + chunk) - hit_blocks)) {
+    return Verdict::wait(Blocked::Pool);
+  }
+  return Verdict::admit(chunk);
+}
+
+void VllmScheduler::admit(Slot slot, std::uint32_t chunk, Time now) {
+  Request& request = requests_[slot];
+  const auto hit_blocks = static_cast<std::uint32_t>(hits_.size());
+  const std::uint32_t cached = cached_tokens();
+  const std::uint32_t target = cached + chunk;
+  const std::uint32_t fresh = blocks_for(target) - hit_blocks;
+  const bool reserved = pool_.reserve(hits_, fresh);
+  SERVECAST_CHECK(reserved);
+  if (options_.events) publish_removed();
+
+  waiting_.remove(requests_, slot);
+  running_.push_back(requests_, slot);
+  request.state = State::Running;
+  request.admission_order = next_order_++;
+  request.sealed.assign(hits_.begin(), hits_.end());
+  request.blocks = hit_blocks + fresh;
+  request.computed = target;
+  prefix_queried_ += request.known();
+  prefix_hits_ += cached;
+  const std::uint32_t reused = std::min(cached, request.prompt_tokens);
+  if (request.admissions++ == 0) {
+    request.first_admit = now;
+    request.reused_first = reused;
+  }
+  request.reused_max = std::max(request.reused_max, reused);
+  if (options_.history) request.history.push_back({now, reused});
+  if (options_.trace) trace_.admitted.push_back({request.ordinal, cached});
+  note_scheduled(slot, cached, target);
+  seal_computed(request);
 }
 
 }  // namespace servecast::scheduler

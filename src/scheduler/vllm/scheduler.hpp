@@ -153,6 +153,17 @@ class VllmScheduler {
     std::uint32_t from, to;
   };
   enum class Step : std::uint8_t { Done, Blocked, Gone };
+  struct Verdict {
+    enum class Kind : std::uint8_t { Admit, Wait, Reject, Fail };
+    Kind kind;
+    std::uint32_t chunk = 0;              // Admit: tokens to compute in this pass
+    Blocked blocked = Blocked::Untested;  // Wait
+    Reason reason = Reason::None;         // Reject
+    static Verdict admit(std::uint32_t chunk) { return {.kind = Kind::Admit, .chunk = chunk}; }
+    static Verdict wait(Blocked blocked) { return {.kind = Kind::Wait, .blocked = blocked}; }
+    static Verdict reject(Reason reason) { return {.kind = Kind::Reject, .reason = reason}; }
+    static Verdict fail() { return {.kind = Kind::Fail}; }
+  };
 
   // Composing a pass (scheduler.cpp).
   bool cohort_fits() const;
@@ -165,7 +176,13 @@ class VllmScheduler {
 
   // Admission (admission.cpp).
   void admit_waiting(Time now);
+  Verdict judge(Request& request);
+  void admit(Slot slot, std::uint32_t chunk, Time now);
+  void spell_prompt(Request& request);
   void look_up(const Request& request);
+  std::uint32_t cached_tokens() const {
+    return static_cast<std::uint32_t>(hits_.size()) * config_.block_tokens;
+  }
   void reject(Slot slot, Reason reason);
   void fail_waiting(Slot slot);
   bool blocked_for_good() const;
