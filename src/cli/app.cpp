@@ -28,7 +28,6 @@ constexpr const char* kExamples =
 std::unique_ptr<CLI::App> make_app(Action& chosen) {
   auto app = std::make_unique<CLI::App>(
       "Predicts how an LLM serving deployment behaves, without a GPU.", "servecast");
-  app->footer(kExamples);
   app->set_version_flag("--version", std::string("servecast ") + SERVECAST_VERSION,
                         "Print the version and exit");
   app->set_help_flag("-h,--help", "Print this help and exit");
@@ -39,6 +38,7 @@ std::unique_ptr<CLI::App> make_app(Action& chosen) {
   add_bench_child(*app, chosen);
   add_completion(*app, chosen);
   add_reference(*app, chosen);
+  app->footer(kExamples);  // after the subcommands, which would inherit it
   return app;
 }
 

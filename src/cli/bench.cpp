@@ -15,6 +15,7 @@
 #include "cli/child_process.hpp"
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
+#include "cli/tree.hpp"
 #include "report/value.hpp"
 
 namespace servecast::cli {
@@ -202,20 +203,23 @@ void add_bench(CLI::App& root, Action& chosen) {
   app.add_option("--runs", options->runs,
                  "Runs of each case, each in a fresh process on one CPU; medians are shown")
       ->type_name("N")
-      ->check(CLI::Range(1, 1000))
+      ->check(CLI::Range(1, 1000).description(""))
       ->capture_default_str();
   app.add_option("--compare", options->compare,
                  "Run this other servecast in turns with this one and print the ratios")
       ->type_name("BINARY")
-      ->check(CLI::ExistingFile);
+      ->check(CLI::Validator(CLI::ExistingFile).description(""));
   app.add_option("--cases", options->cases, "The folder of the cases; bench/cases by default")
       ->type_name("DIR");
-  app.add_option("--format", options->format, "What stdout shows")
-      ->type_name("table|json")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->capture_default_str();
+  take_one_of(
+      *app.add_option("--format", options->format, "What stdout shows")->capture_default_str(),
+      "table|json");
   app.add_flag("--stepping", options->stepping,
                "Compute every pass one by one: figures of the reference mode");
+  app.footer(
+      "Examples:\n"
+      "  servecast bench dense-vllm long-decode\n"
+      "  servecast bench w3-mooncake --compare ../before/build/release/bin/servecast --runs 9");
   app.callback([options, &chosen] {
     chosen = [options](const std::vector<std::string>&) { return bench(*options); };
   });

@@ -47,6 +47,8 @@ Result<std::vector<BenchCase>> bench_cases(const std::string& folder) {
   if (error)
     return fail(
         {"bench.no_cases", fmt::format("{}: {}", found->string(), error.message()), {}, ""});
+  if (cases.empty())
+    return fail({"bench.no_cases", fmt::format("{} holds no case", found->string()), {}, ""});
   std::sort(cases.begin(), cases.end(),
             [](const BenchCase& a, const BenchCase& b) { return a.name < b.name; });
   return cases;

@@ -12,7 +12,7 @@
 
 #include "base/check.hpp"
 
-extern char** environ;
+extern char** environ;  // tidy: mutable-static (POSIX's own, only read)
 
 namespace servecast::cli {
 namespace {

@@ -22,10 +22,13 @@ Operand operand_of(const OptionText& option) {
   return option.words.empty() ? Operand::Free : Operand::Words;
 }
 
-std::vector<std::string> all_flags(const CommandText& command) {
+// What may stand after a command: its flags, and the words of its positional arguments.
+std::vector<std::string> first_words(const CommandText& command) {
   std::vector<std::string> flags;
-  for (const OptionText& option : command.options)
-    flags.insert(flags.end(), option.flags.begin(), option.flags.end());
+  for (const OptionText& option : command.options) {
+    const std::vector<std::string>& more = option.flags.empty() ? option.words : option.flags;
+    flags.insert(flags.end(), more.begin(), more.end());
+  }
   return flags;
 }
 
@@ -39,7 +42,7 @@ std::string bash(const CommandText& root) {
   for (const CommandText& command : root.commands) {
     const std::string name = name_of(command);
     commands += (commands.empty() ? "" : " ") + name;
-    cases += fmt::format("    {}) words=\"{}\" ;;\n", name, fmt::join(all_flags(command), " "));
+    cases += fmt::format("    {}) words=\"{}\" ;;\n", name, fmt::join(first_words(command), " "));
   }
   std::string operands;
   for (const CommandText& command : root.commands) {
@@ -79,7 +82,7 @@ std::string bash(const CommandText& root) {
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
       "}}\n"
       "complete -F _servecast servecast\n",
-      commands, fmt::join(all_flags(root), " "), operands, cases);
+      commands, fmt::join(first_words(root), " "), operands, cases);
 }
 
 std::string zsh_text(const std::string& text) {
@@ -117,6 +120,9 @@ std::string zsh(const CommandText& root) {
   for (const CommandText& command : root.commands) {
     commands += fmt::format("    '{}:{}'\n", name_of(command), zsh_text(command.help));
     cases += fmt::format("    {})\n      _arguments", name_of(command));
+    for (const OptionText& option : command.options) {
+      if (option.flags.empty()) cases += fmt::format(" \\\n        '*{}'", zsh_action(option));
+    }
     for (const OptionText& option : command.options) {
       for (const std::string& flag : option.flags)
         cases += fmt::format(" \\\n        '*{}[{}]{}'", flag, zsh_text(option.help),
@@ -159,7 +165,13 @@ std::string fish(const CommandText& root) {
                           name_of(command), fish_text(command.help));
   for (const CommandText& command : root.commands) {
     for (const OptionText& option : command.options) {
-      if (option.flags.empty()) continue;
+      if (option.flags.empty()) {
+        if (!option.words.empty())
+          script +=
+              fmt::format("complete -c servecast -n '__fish_seen_subcommand_from {}' -a '{}'\n",
+                          name_of(command), fmt::join(option.words, " "));
+        continue;
+      }
       script += fmt::format("complete -c servecast -n '__fish_seen_subcommand_from {}'",
                             name_of(command));
       for (const std::string& flag : option.flags) {
@@ -191,9 +203,9 @@ std::string fish(const CommandText& root) {
 void add_completion(CLI::App& root, Action& chosen) {
   const auto shell = std::make_shared<std::string>();
   CLI::App& app = *root.add_subcommand("completion", "Print the completion script of a shell");
-  app.add_option("shell", *shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  app.footer(
+      "Examples:\n  source <(servecast completion bash)\n  servecast completion fish | source");
+  take_one_of(*app.add_option("shell", *shell, "The shell")->required(), "bash|zsh|fish");
   app.callback([shell, &root, &chosen] {
     chosen = [shell, &root](const std::vector<std::string>&) {
       const CommandText tree = command_text(root);

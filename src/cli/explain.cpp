@@ -38,6 +38,11 @@ void add_explain(CLI::App& root, Action& chosen) {
   add_input_options(app, options->input);
   app.add_option("field", options->field,
                  "Tell about this field, such as traffic.load.type, instead");
+  app.footer(
+      "Examples:\n"
+      "  servecast explain -c run.yaml\n"
+      "  servecast explain -c run.yaml --set router.policy=random\n"
+      "  servecast explain engine.workers.aggregated.kv_cache.capacity");
   app.callback([options, &chosen] {
     chosen = [options](const std::vector<std::string>&) { return explain(*options); };
   });

@@ -23,7 +23,7 @@ void add_input_options(CLI::App& app, InputOptions& options) {
   app.add_option("--quick", options.quick,
                  "Make the configuration from a model, a system and a few settings")
       ->type_name("MODEL HARDWARE [KEY=VALUE...]")
-      ->expected(2, 64);
+      ->expected(1, 64);
 }
 
 Result<config::Config> read_config(const InputOptions& options) {
@@ -40,6 +40,11 @@ Result<config::Config> read_config(const InputOptions& options) {
                  {},
                  "give --config PATH or --quick MODEL HARDWARE"});
   config::Input input{.path = options.config, .text = {}, .sets = {}, .seed = {}};
+  if (options.quick.size() == 1)
+    return fail({"cli.quick",
+                 "--quick needs a model and a system",
+                 {},
+                 "such as --quick Qwen/Qwen3-32B h200_sxm"});
   if (!options.quick.empty()) {
     Result<config::Input> quick = quick_input(options.quick);
     if (!quick) return tl::unexpected(std::move(quick.error()));

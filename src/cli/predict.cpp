@@ -12,6 +12,7 @@
 #include "cli/prediction.hpp"
 #include "cli/publish.hpp"
 #include "cli/terminal.hpp"
+#include "cli/tree.hpp"
 #include "config/schema.hpp"
 #include "config/setting.hpp"
 #include "report/artifacts.hpp"
@@ -51,6 +52,10 @@ report::Manifest manifest_of(const Prepared& prepared, const std::vector<std::st
   return manifest;
 }
 
+report::OutputOptions output_of(const PredictOptions& options) {
+  return {.path = options.output_dir, .overwrite = options.overwrite};
+}
+
 std::string path_in(const std::string& directory, const char* name) {
   return directory + (directory.ends_with('/') ? "" : "/") + name;
 }
@@ -63,21 +68,25 @@ Exit show(const PredictOptions& options, const Prepared& prepared, const Predict
                                   path_in(options.output_dir, "prediction.json")));
 }
 
+Result<Prediction> run_with_progress(const PredictOptions& options, const Prepared& prepared) {
+  Progress progress(options.quiet);
+  return run(prepared,
+             {.capture = options.capture, .stepping = options.stepping, .progress = &progress});
+}
+
 Exit simulate(const PredictOptions& options, const Prepared& prepared,
-              report::OutputDirectory& directory, const std::vector<std::string>& argv) {
+              const std::vector<std::string>& argv) {
   report::Manifest manifest = manifest_of(prepared, argv);
   manifest.started_at = utc_now();
   const auto start = std::chrono::steady_clock::now();
-  Progress progress(options.quiet);
-  Result<Prediction> prediction = run(
-      prepared, {.capture = options.capture, .stepping = options.stepping, .progress = &progress});
+  Result<Prediction> prediction = run_with_progress(options, prepared);
   if (!prediction) return print_problems(prediction.error());
   const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
   const report::HostCost cost{.wall_time_ms = wall.count(), .peak_rss_bytes = peak_rss_bytes()};
   manifest.ended_at = utc_now();
   manifest.cost = report::host_cost(prediction->report, cost);
   const Result<void> published =
-      publish(directory, prepared, *prediction, options.capture, std::move(manifest));
+      publish(output_of(options), prepared, *prediction, options.capture, manifest);
   if (!published) return print_problems(published.error());
   return show(options, prepared, *prediction, cost);
 }
@@ -87,8 +96,8 @@ Exit predict(const PredictOptions& options, const std::vector<std::string>& argv
   Result<config::Config> config = read_config(options.input);
   if (!config) return print_problems(config.error());
   if (options.print_config) return print_result(config::to_yaml(config->settings));
-  report::OutputDirectory directory({.path = options.output_dir, .overwrite = options.overwrite});
   // A wrong directory is told before a long trace is read.
+  const report::OutputDirectory directory(output_of(options));
   if (const Result<void> usable = directory.check(); !usable) return print_problems(usable.error());
   const Result<Prepared> prepared = prepare(std::move(*config));
   if (!prepared) return print_problems(prepared.error());
@@ -96,7 +105,7 @@ Exit predict(const PredictOptions& options, const std::vector<std::string>& argv
     for (const std::string& line : warnings(*prepared)) print_warning(line);
   }
   if (options.dry_run) return print_result(plan_line(*prepared) + "\n");
-  return simulate(options, *prepared, directory, argv);
+  return simulate(options, *prepared, argv);
 }
 
 }  // namespace
@@ -111,10 +120,9 @@ void add_predict(CLI::App& root, Action& chosen) {
       ->capture_default_str();
   app.add_flag("--overwrite", options->overwrite,
                "Replace artifacts of an earlier run in that directory");
-  app.add_option("--format", options->format, "What stdout shows; files are the same")
-      ->type_name("table|json")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->capture_default_str();
+  take_one_of(*app.add_option("--format", options->format, "What stdout shows; files are the same")
+                   ->capture_default_str(),
+              "table|json");
   app.add_flag("--capture-per-request", options->capture.requests,
                "Also write requests.jsonl, one row a request");
   app.add_flag("--capture-kv-events", options->capture.kv_events,
@@ -131,8 +139,16 @@ void add_predict(CLI::App& root, Action& chosen) {
                "Print the JSON Schema of the configuration and exit");
   app.add_flag("-q,--quiet", options->quiet, "No warnings and no progress on stderr");
   app.footer(
+      "Examples:\n"
+      "  servecast predict -c examples/trace.yaml\n"
+      "  servecast predict -c run.yaml --set traffic.load.concurrency=64 --format json\n"
+      "  servecast predict --quick Qwen/Qwen3-32B h200_sxm tensor=2 concurrency=64 input=4000 "
+      "output=500\n"
+      "  servecast predict --quick Qwen/Qwen3-8B l4 rate=2 --print-config > run.yaml\n"
+      "\n"
       "Exit code 2 also means that the model does not fit into the GPUs: needed and available "
-      "bytes are printed.");
+      "bytes are\n"
+      "printed.");
   app.callback([options, &chosen] {
     chosen = [options](const std::vector<std::string>& arguments) {
       return predict(*options, arguments);

@@ -26,9 +26,13 @@ report::Names names_of(const workload::Workload& workload) {
 
 }  // namespace
 
-Result<void> publish(report::OutputDirectory& directory, const Prepared& prepared,
-                     Prediction& prediction, const Capture& capture, report::Manifest manifest) {
+Result<void> publish(const report::OutputOptions& where, const Prepared& prepared,
+                     Prediction& prediction, const Capture& capture,
+                     const report::Manifest& manifest) {
+  // Outlives the directory, which cleans up before a noted signal ends the process.
   const DeferSignals deferred;
+  report::OutputDirectory directory(where);
+  if (Result<void> usable = directory.check(); !usable) return usable;
   const auto stage = [&](std::string_view name, const Produce& produce) -> Result<void> {
     if (DeferSignals::was_signalled()) return interrupted();
     return directory.stage(name, produce);

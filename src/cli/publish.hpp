@@ -11,7 +11,10 @@
 
 namespace servecast::cli {
 
-Result<void> publish(report::OutputDirectory& directory, const Prepared& prepared,
-                     Prediction& prediction, const Capture& capture, report::Manifest manifest);
+// Checks the directory again. A signal while it writes ends the process with nothing of this run
+// left behind.
+Result<void> publish(const report::OutputOptions& where, const Prepared& prepared,
+                     Prediction& prediction, const Capture& capture,
+                     const report::Manifest& manifest);
 
 }  // namespace servecast::cli

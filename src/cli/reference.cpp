@@ -83,7 +83,7 @@ std::string command_page(const CommandText& root) {
   for (const CommandText& command : root.commands) {
     page +=
         fmt::format("\n## {}\n\n{}.\n\n{}", command.path, command.help, markdown_options(command));
-    if (!command.footer.empty()) page += "\n" + command.footer + "\n";
+    if (!command.footer.empty()) page += "\n```text\n" + command.footer + "\n```\n";
   }
   return page;
 }
@@ -93,9 +93,7 @@ std::string command_page(const CommandText& root) {
 void add_reference(CLI::App& root, Action& chosen) {
   const auto page = std::make_shared<std::string>();
   CLI::App& app = *root.add_subcommand("reference", "Print a reference page")->group("");
-  app.add_option("page", *page, "cli, configuration or man")
-      ->required()
-      ->check(CLI::IsMember({"cli", "configuration", "man"}));
+  take_one_of(*app.add_option("page", *page, "The page")->required(), "cli|configuration|man");
   app.callback([page, &root, &chosen] {
     chosen = [page, &root](const std::vector<std::string>&) {
       if (*page == "configuration") return print_result(config::reference_page());

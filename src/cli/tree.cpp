@@ -2,9 +2,17 @@
 #include "cli/tree.hpp"
 
 #include <CLI/CLI.hpp>
+#include <sstream>
 
 namespace servecast::cli {
 namespace {
+
+std::vector<std::string> split(const std::string& words) {
+  std::vector<std::string> parts;
+  std::istringstream stream(words);
+  for (std::string word; std::getline(stream, word, '|');) parts.push_back(word);
+  return parts;
+}
 
 OptionText option_text(const CLI::Option& option) {
   OptionText text;
@@ -13,12 +21,19 @@ OptionText option_text(const CLI::Option& option) {
   const bool is_switch = option.get_items_expected_max() == 0;
   if (!is_switch) text.argument = option.get_type_name();
   if (text.flags.empty()) text.argument = option.get_name();
+  if (option.get_type_name().find('|') != std::string::npos)
+    text.words = split(option.get_type_name());
   text.help = option.get_description();
   text.by_default = option.get_default_str();
   return text;
 }
 
 }  // namespace
+
+void take_one_of(CLI::Option& option, const std::string& words) {
+  option.type_name(words);
+  option.check(CLI::IsMember(split(words)).description(""));
+}
 
 std::string command_path(const CLI::App& app) {
   const std::string above =

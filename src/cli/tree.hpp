@@ -8,7 +8,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace servecast::cli {
 
@@ -29,6 +30,8 @@ struct CommandText {
 };
 
 CommandText command_text(const CLI::App& app);
+// One of the words of "table|json", which is also the option's type name.
+void take_one_of(CLI::Option& option, const std::string& words);
 std::string command_path(const CLI::App& app);
 std::vector<std::string> command_names(const CLI::App& app);
 std::vector<std::string> flag_names(const CLI::App& app);

@@ -45,6 +45,13 @@ std::string number_hint(const Value& value) {
   return {};
 }
 
+std::string number(double value) {
+  std::string text;
+  append_double(text, value);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
+}
+
 std::string limits_text(const Whole& limits) {
   const bool bounded = limits.max != UINT64_MAX;
   if (bounded && limits.max != UINT32_MAX)
@@ -53,15 +60,10 @@ std::string limits_text(const Whole& limits) {
 }
 
 std::string limits_text(const Real& limits) {
-  std::string low;
-  append_double(low, limits.min);
-  const std::string bound = limits.above
-                                ? (limits.min == 0 ? "greater than zero" : "greater than " + low)
-                                : "at least " + low;
-  if (!std::isfinite(limits.max)) return bound;
-  std::string high;
-  append_double(high, limits.max);
-  return bound + " and at most " + high;
+  const std::string bound =
+      limits.above ? (limits.min == 0 ? "greater than zero" : "greater than " + number(limits.min))
+                   : "at least " + number(limits.min);
+  return std::isfinite(limits.max) ? bound + " and at most " + number(limits.max) : bound;
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ struct Word {
   std::string_view later = {};
 };
 
-// A mapping that the document leaves out: an error, its defaults hold, or it simply is not there.
+// A mapping that the document leaves out: an error, its defaults hold, or it is not there.
 enum class Presence : std::uint8_t { Required, Defaulted, Optional };
 
 class Fields;

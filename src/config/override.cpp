@@ -29,6 +29,7 @@ bool is_number(std::string_view segment) {
 
 void mark_as_set(Value& value) {
   value.origin = Origin::Set;
+  value.place = kSetPlace;
   for (Value& item : value.items) mark_as_set(item);
   for (Value::Entry& entry : value.entries) mark_as_set(entry.value);
 }

@@ -120,6 +120,10 @@ void append_rows(std::string& page, const std::vector<Outline>& fields, const st
   }
 }
 
+std::string heading(const std::string& path) {
+  return fmt::format("\n## {}\n\n", path.empty() ? "The document" : path);
+}
+
 void append_section(std::string& page, const Outline& mapping, const std::string& path);
 
 void append_sections(std::string& page, const std::vector<Outline>& fields,
@@ -131,7 +135,9 @@ void append_sections(std::string& page, const std::vector<Outline>& fields,
 }
 
 void append_section(std::string& page, const Outline& mapping, const std::string& path) {
-  page += fmt::format("\n## {}\n\n", path.empty() ? "The document" : path);
+  // Two types may hold the same mapping; it is described once.
+  if (page.find(heading(path)) != std::string::npos) return;
+  page += heading(path);
   if (!mapping.help.empty()) page += mapping.help + "\n\n";
   page += "| field | type | default | meaning |\n|---|---|---|---|\n";
   if (!mapping.tag.empty())
@@ -180,6 +186,30 @@ std::string help_of(const Found& found) {
   return text + fmt::format("  type: {}\n  default: {}\n", type_text(field), default_text(field));
 }
 
+std::vector<std::string> refused_rows(const Found& found) {
+  std::vector<std::string> rows;
+  const auto add = [&](const std::string& what, std::string_view reason) {
+    rows.push_back(fmt::format("| {} | {} |\n", what, reason));
+  };
+  if (found.tag_of != nullptr) {
+    for (const Outline& branch : found.tag_of->branches) {
+      if (branch.kind == Outline::Kind::Later)
+        add(fmt::format("`{}: {}`", found.path, branch.name), branch.reason);
+    }
+    return rows;
+  }
+  const Outline& field = *found.field;
+  if (field.kind == Outline::Kind::Later)
+    add(fmt::format("`{}`{}", found.path,
+                    field.neutral.empty() ? "" : fmt::format(" (`{}`)", field.neutral)),
+        field.reason);
+  if (field.item) {
+    for (const auto& [name, reason] : field.item->later)
+      add(fmt::format("`{}: {}`", found.path, name), reason);
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string reference_page() {
@@ -213,21 +243,10 @@ std::string reference_page() {
       "reason. The value in brackets means \"not used\" and is accepted.\n\n"
       "| field | reason |\n|---|---|\n";
   for (const Found& found : all_fields()) {
-    if (found.tag_of != nullptr) {
-      for (const Outline& branch : found.tag_of->branches) {
-        if (branch.kind == Outline::Kind::Later)
-          page += fmt::format("| `{}: {}` | {} |\n", found.path, branch.name, branch.reason);
-      }
-      continue;
+    for (const std::string& line : refused_rows(found)) {
+      // Two types may hold the same mapping; it is listed once.
+      if (page.find(line) == std::string::npos) page += line;
     }
-    if (found.field->kind == Outline::Kind::Later)
-      page += fmt::format(
-          "| `{}`{} | {} |\n", found.path,
-          found.field->neutral.empty() ? "" : fmt::format(" (`{}`)", found.field->neutral),
-          found.field->reason);
-    if (!found.field->item) continue;
-    for (const auto& [name, reason] : found.field->item->later)
-      page += fmt::format("| `{}: {}` | {} |\n", found.path, name, reason);
   }
   return page;
 }

@@ -268,7 +268,7 @@ void Loop::record_passes(std::uint32_t worker) {
         record.admitted.push_back({a.request, a.reused_tokens});
       for (const auto& o : pass.trace.outputs)
         record.outputs.push_back({o.request, o.tokens, o.completed});
-      record.preempted = std::move(pass.trace.preempted);
+      for (const auto& p : pass.trace.preempted) record.preempted.push_back({p.request, p.blocks});
       record.rejected = std::move(pass.trace.rejected);
       record.blocks_active = pass.blocks_active;
       record.blocks_inactive = pass.blocks_inactive;

@@ -67,6 +67,10 @@ struct PassRecord {
     std::uint32_t tokens;
     bool completed;
   };
+  struct Preempted {
+    std::uint64_t request;
+    std::uint32_t blocks;  // held when it was preempted
+  };
   std::uint32_t worker = 0;
   std::uint64_t pass = 0;  // ordinal on the worker
   Time start, end;
@@ -75,7 +79,8 @@ struct PassRecord {
   std::uint64_t total_isl = 0, total_prefix = 0, total_length = 0;
   std::vector<Scheduled> scheduled;
   std::vector<Admitted> admitted;
-  std::vector<std::uint64_t> preempted, rejected;
+  std::vector<Preempted> preempted;
+  std::vector<std::uint64_t> rejected;
   std::vector<Output> outputs;
   std::uint32_t blocks_active = 0, blocks_inactive = 0, blocks_free = 0, running = 0, waiting = 0;
 };

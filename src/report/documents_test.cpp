@@ -235,7 +235,7 @@ replay::PassRecord a_pass() {
   pass.total_prefix = 128;
   pass.scheduled = {{2, 128, 195}};
   pass.admitted = {{2, 0}};
-  pass.preempted = {5};
+  pass.preempted = {{5, 3}};
   pass.rejected = {7};
   pass.outputs = {{2, 1, false}, {7, 0, true}};
   pass.blocks_active = 13;
@@ -251,7 +251,7 @@ TEST(PassRows, HoldTheFieldsOfAPass) {
   EXPECT_EQ(rows_of(text).at(0), json::parse(R"({
     "worker":1,"pass":187,"start_ms":18.451798,"end_ms":35.972398,"prefill_ms":17.5206,"decode_ms":0.0,
     "prefill_count":1,"total_isl":195,"total_prefix":128,"decode_count":0,"total_length":0,
-    "scheduled":[[2,128,195]],"admitted":[[2,0]],"preempted":[5],"rejected":[7],"outputs":[[2,1,0],[7,0,1]],
+    "scheduled":[[2,128,195]],"admitted":[[2,0]],"preempted":[[5,3]],"rejected":[7],"outputs":[[2,1,0],[7,0,1]],
     "after":{"active":13,"inactive":0,"free":11,"running":1,"waiting":0}})"));
 }
 

@@ -117,7 +117,10 @@ void append_row(std::string& out, const replay::PassRecord& record) {
   });
   row.key(",\"pass\":").number(record.pass);
   const auto request = [&](std::uint64_t ordinal) { row.number(ordinal); };
-  row.key(",\"preempted\":").array(record.preempted, request);
+  row.key(",\"preempted\":")
+      .array(record.preempted, [&](const replay::PassRecord::Preempted& victim) {
+        row.key("[").number(victim.request).key(",").number(victim.blocks).key("]");
+      });
   row.key(",\"prefill_count\":").number(record.prefill_requests);
   row.key(",\"prefill_ms\":").ms(record.prefill.ns);
   row.key(",\"rejected\":").array(record.rejected, request);

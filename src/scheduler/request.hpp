@@ -54,7 +54,7 @@ struct Request {
   std::uint32_t blocks = 0;     // blocks held: the sealed ones first, then anonymous ones
   std::vector<cache::BlockIndex> sealed;
   std::uint64_t joined_step = 0;  // cohort step at which it is a member first
-  std::uint64_t emitted_in = 0;   // pass of its last token, when that came outside the cohort
+  std::uint64_t emitted_in = 0;   // pass of its last token; stale for members of the cohort
   std::uint64_t admission_order = 0;
   Slot before = kNoSlot, after = kNoSlot;  // in the running or waiting list
 

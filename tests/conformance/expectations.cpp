@@ -96,6 +96,11 @@ Rows rows_of(const std::vector<replay::PassRecord::Output>& list) {
   }
   return out;
 }
+Rows rows_of(const std::vector<replay::PassRecord::Preempted>& list) {
+  Rows out;
+  for (const auto& item : list) out.push_back({item.request, item.blocks});
+  return out;
+}
 Rows rows_of(const std::vector<std::uint64_t>& list) {
   Rows out;
   for (const std::uint64_t item : list) out.push_back({item});

@@ -153,7 +153,7 @@ ExpectedPass read_pass(const json& row) {
   }
   for (const json& item : row.at("admitted")) out.admitted.push_back({item.at(0), item.at(1)});
   // A victim stands with the blocks it held.
-  for (const json& item : row.at("preempted")) out.preempted.push_back(item.at(0));
+  for (const json& item : row.at("preempted")) out.preempted.push_back({item.at(0), item.at(1)});
   for (const json& item : row.at("rejected")) out.rejected.push_back(item);
   for (const json& item : row.at("outputs")) {
     out.outputs.push_back({item.at(0), item.at(1), item.at(2).get<int>() != 0});

@@ -35,7 +35,8 @@ struct ExpectedPass {
   std::uint64_t total_isl = 0, total_prefix = 0, total_length = 0;
   std::vector<replay::PassRecord::Scheduled> scheduled;
   std::vector<replay::PassRecord::Admitted> admitted;
-  std::vector<std::uint64_t> preempted, rejected;
+  std::vector<replay::PassRecord::Preempted> preempted;
+  std::vector<std::uint64_t> rejected;
   std::vector<replay::PassRecord::Output> outputs;
   std::uint32_t blocks_active = 0, blocks_inactive = 0, blocks_free = 0, running = 0, waiting = 0;
 };

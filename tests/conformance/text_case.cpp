@@ -253,7 +253,7 @@ void pass_facts(Facts& facts, const replay::PassRecord& p) {
   for (const auto& a : p.admitted) admitted.push_back({number(a.request), number(a.reused_tokens)});
   facts.rows("admitted", admitted);
   Rows preempted;
-  for (const std::uint64_t request : p.preempted) preempted.push_back({number(request)});
+  for (const auto& victim : p.preempted) preempted.push_back({number(victim.request)});
   facts.rows("preempted", preempted);
   Rows rejected;
   for (const std::uint64_t request : p.rejected) rejected.push_back({number(request)});

@@ -183,7 +183,8 @@ class PassAudit {
       life.reused = std::max(life.reused, admitted.reused_tokens);
     }
     // Preemption releases what the request computed before; it cannot run again in the same pass.
-    for (const std::uint64_t request : pass.preempted) {
+    for (const auto& [request, blocks] : pass.preempted) {
+      (void)blocks;
       Life& life = lives_[request];
       v_.expect(life.running, "{}: request {} is preempted while it waits", where, request);
       life.running = false;

@@ -71,6 +71,9 @@ std::string text(const replay::PassRecord::Admitted& a) {
 std::string text(const replay::PassRecord::Output& o) {
   return fmt::format("[{}, {}, {}]", o.request, o.tokens, o.completed);
 }
+std::string text(const replay::PassRecord::Preempted& p) {
+  return fmt::format("[{}, {}]", p.request, p.blocks);
+}
 std::string text(const replay::KvEventRecord::Block& b) {
   return fmt::format("[{}, {}]", b.hash, b.tokens_hash);
 }
@@ -106,6 +109,9 @@ bool same(const replay::PassRecord::Admitted& a, const replay::PassRecord::Admit
 }
 bool same(const replay::PassRecord::Output& a, const replay::PassRecord::Output& b) {
   return std::tie(a.request, a.tokens, a.completed) == std::tie(b.request, b.tokens, b.completed);
+}
+bool same(const replay::PassRecord::Preempted& a, const replay::PassRecord::Preempted& b) {
+  return std::tie(a.request, a.blocks) == std::tie(b.request, b.blocks);
 }
 bool same(const replay::KvEventRecord::Block& a, const replay::KvEventRecord::Block& b) {
   return std::tie(a.hash, a.tokens_hash) == std::tie(b.hash, b.tokens_hash);

@@ -186,7 +186,7 @@ TEST(Audit, NamesTheLawThatIsBroken) {
       {"starts before", [](Recording& r) { r.passes[1].start = at(9); }},
       {"its parts", [](Recording& r) { r.passes[1].end = at(13); }},
       {"while it runs", [](Recording& r) { r.passes[1].admitted = {{0, 0}}; }},
-      {"preempted while", [](Recording& r) { r.passes[1].preempted = {1}; }},
+      {"preempted while", [](Recording& r) { r.passes[1].preempted = {{1, 1}}; }},
       {"scheduled while", [](Recording& r) { r.passes[1].scheduled.push_back({1, 8, 9}); }},
       {"computes from", [](Recording& r) { r.passes[1].scheduled[0].from = 3; }},
       {"unknown tokens", [](Recording& r) { r.passes[1].scheduled[0].to = 6; }},

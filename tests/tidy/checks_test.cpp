@@ -9,8 +9,8 @@ namespace servecast::tidy {
 namespace {
 
 const Layers kLayers = parse_layers("# comment\nbase:\nkernel: base\nworkload: base\n");
-const std::vector<ThirdParty> kThirdParty =
-    parse_third_party("fmt/core.h: * ; headers\nfmt/: *\nzlib.h: workload\ngtest/: tests\n");
+const std::vector<ThirdParty> kThirdParty = parse_third_party(
+    "fmt/core.h: * ; headers\nfmt/: *\nzlib.h: workload\ngtest/: tests ; headers\n");
 
 std::vector<std::string> rules(const Findings& findings) {
   std::vector<std::string> list;
@@ -78,7 +78,9 @@ TEST(ThirdParty, AnUnknownHeaderIsFound) {
 
 TEST(ThirdParty, TestHeadersAreForTests) {
   EXPECT_EQ(includes("src/kernel/a_test.cpp", "#include <gtest/gtest.h>\n"), Rules{});
+  EXPECT_EQ(includes("src/kernel/test_run.hpp", "#include <gtest/gtest.h>\n"), Rules{});
   EXPECT_EQ(includes("src/kernel/a.cpp", "#include <gtest/gtest.h>\n"), Rules{"third-party:1"});
+  EXPECT_EQ(includes("src/kernel/a.hpp", "#include <gtest/gtest.h>\n"), Rules{"third-party:1"});
 }
 
 TEST(Determinism, EveryDoorToChanceIsFound) {

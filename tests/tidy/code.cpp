@@ -21,8 +21,11 @@ std::string joined(const std::set<std::string>& words) {
   return text.empty() ? "none" : text;
 }
 
+// Tests and the headers that only they include.
 bool is_test(std::string_view path) {
-  return path.ends_with("_test.cpp") || path.starts_with("tests/");
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return path.starts_with("tests/") || name.ends_with("_test.cpp") ||
+         (name.ends_with(".hpp") && (name.starts_with("test_") || name.ends_with("_builders.hpp")));
 }
 
 // A header that belongs to neither the standard library nor this repository.

@@ -11,4 +11,4 @@ cd "$root"
 scripts=$(find . \( -name build -o -name .git -o -name .cache \) -prune -o \
   \( -name '*.sh' -o -path ./.ci/run \) -type f -print)
 [ -n "$scripts" ] || { echo "no script found under $root"; exit 1; }
-echo "$scripts" | xargs shellcheck
+echo "$scripts" | xargs shellcheck -S warning

@@ -89,7 +89,8 @@ Findings check_text(const File& file, const std::vector<Word>& words, std::size_
           found(number, "word", "\"" + match.str() + "\": " + word.instead);
     }
     if (!is_cpp(file.path)) continue;
-    if (columns_of(line) > columns_max)
+    // Expected tables and messages in tests are literals that no formatter breaks.
+    if (columns_of(line) > columns_max && !file.path.ends_with("_test.cpp"))
       found(number, "columns", std::to_string(columns_of(line)) + " columns");
     if (line.find('\t') != std::string::npos) found(number, "blanks", "a tab");
     if (line.ends_with(' ')) found(number, "blanks", "blanks at the end of the line");

@@ -162,6 +162,7 @@ void VllmScheduler::dissolve() {
     request.computed = request.known() - 1;
     request.blocks = blocks_for(request.computed);
     request.last_token = last_end_;
+    request.emitted_in = pass_ - 1;
     if (options_.take_back) request.token_passes.back().second = pass_ - 1;
   }
   cohort_.newcomers.clear();

@@ -142,7 +142,7 @@ void VllmScheduler::preempt(Slot victim) {
   progress_ = true;
   ++preemptions_;
   ++request.preemptions;
-  if (options_.trace) trace_.preempted.push_back(request.ordinal);
+  if (options_.trace) trace_.preempted.push_back({request.ordinal, request.blocks});
   for (Scheduled& item : scheduled_) {  // scheduled in this very pass: undo its share
     if (item.slot != victim) continue;
     budget_ += item.to - item.from;

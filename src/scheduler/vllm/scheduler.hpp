@@ -49,7 +49,12 @@ struct PassTrace {
   };
   std::vector<Scheduled> scheduled;
   std::vector<Admitted> admitted;
-  std::vector<std::uint64_t> preempted, rejected;
+  struct Preempted {
+    std::uint64_t request;
+    std::uint32_t blocks;  // held when it was preempted
+  };
+  std::vector<Preempted> preempted;
+  std::vector<std::uint64_t> rejected;
   std::vector<Output> outputs;
 };
 
