@@ -128,6 +128,7 @@ struct Life {
   const replay::RequestRecord* record = nullptr;  // none: it did not end
   std::vector<Time> tokens;
   std::uint32_t computed = 0;
+  std::uint32_t worker = 0;
   bool running = false;
   Time first_admit = kNever, last_admit;
   std::uint32_t admissions = 0, preemptions = 0, reused = 0, reused_first = 0;
@@ -173,7 +174,9 @@ class PassAudit {
     for (const auto& admitted : pass.admitted) {
       Life& life = lives_[admitted.request];
       v_.expect(!life.running, "{}: request {} is admitted while it runs", where, admitted.request);
+      audit_reuse(where, life, admitted);
       life.running = true;
+      life.worker = pass.worker;
       life.computed = admitted.reused_tokens;
       life.admissions += 1;
       if (!happened(life.first_admit)) {
@@ -236,13 +239,40 @@ class PassAudit {
         }
       }
       for (std::uint32_t i = 0; i < output.tokens; ++i) life.tokens.push_back(pass.end);
-      if (output.completed) {
+      if (output.completed || output.tokens == 0) {
         life.running = false;
         v_.expect(life.record == nullptr || life.record->terminal == pass.end,
                   "{}: request {} does not end with the pass", where, output.request);
       }
     }
     if (all_known) compare_shape(where, pass, shape);
+    if (!rank.prefix_caching) audit_blocks(where, pass);
+  }
+
+  // Whole blocks, and never the last token of a request that still has to sample (bugs.md A06).
+  void audit_reuse(const std::string& where, const Life& life,
+                   const replay::PassRecord::Admitted& admitted) {
+    v_.expect(admitted.reused_tokens % deployment_.rank.block_tokens == 0,
+              "{}: request {} reuses a part of a block", where, admitted.request);
+    if (life.record == nullptr || life.record->requested_output_tokens == 0) return;
+    v_.expect(admitted.reused_tokens < life.record->input_tokens + life.tokens.size(),
+              "{}: request {} has nothing left to sample from", where, admitted.request);
+  }
+
+  // Without sharing, every running request holds the blocks of what it has computed (bugs.md A15).
+  void audit_blocks(const std::string& where, const replay::PassRecord& pass) {
+    const std::uint32_t block = deployment_.rank.block_tokens;
+    std::uint32_t held = 0;
+    std::uint32_t running = 0;
+    for (const auto& [id, life] : lives_) {
+      if (!life.running || life.worker != pass.worker) continue;
+      held += (life.computed + block - 1) / block;
+      running += 1;
+    }
+    v_.expect(pass.running == running, "{}: {} requests run, recount {}", where, pass.running,
+              running);
+    v_.expect(pass.blocks_active == held, "{}: {} blocks are active, recount {}", where,
+              pass.blocks_active, held);
   }
 
   void compare_shape(const std::string& where, const replay::PassRecord& pass,
