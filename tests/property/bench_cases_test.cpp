@@ -10,6 +10,7 @@
 
 #include "config/config.hpp"
 #include "config/deployment.hpp"
+#include "property/canonical.hpp"
 #include "support/recording.hpp"
 #include "workload/workload.hpp"
 
@@ -47,6 +48,7 @@ TEST_P(BenchCases, AgreeInBothModes) {
   options.stepping = true;
   const Recording plain = record(deployed->deployment, *workload, options);
   EXPECT_EQ(first_difference(plain, fast), std::nullopt);
+  EXPECT_TRUE(canonical_line_of(plain) == canonical_line_of(fast)) << "CanonicalV1 differs";
   EXPECT_EQ(plain.totals.requests, workload->request_count());
 }
 

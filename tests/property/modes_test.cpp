@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "property/canonical.hpp"
 #include "property/marks.hpp"
 #include "property/scenario.hpp"
 #include "support/audit.hpp"
@@ -57,6 +58,7 @@ std::optional<std::string> fault_of(const Scenario& s, Marks& marks) {
   const auto broken = audit(s.deployment, plain, s.cap.has_value());
   if (!broken.empty()) return "reference mode: " + fmt::format("{}", fmt::join(broken, "\n  "));
   mark(marks, s, plain);
+  const std::string canonical = canonical_line_of(plain);
   for (const Variant& variant : kVariants) {
     replay::Options options;
     options.stepping = variant.stepping;
@@ -66,6 +68,9 @@ std::optional<std::string> fault_of(const Scenario& s, Marks& marks) {
     const Recording other = record(s.deployment, *workload, options);
     if (const auto found = first_difference(plain, other)) {
       return fmt::format("{} differs from the reference mode: {}", variant.name, *found);
+    }
+    if (variant.history && canonical_line_of(other) != canonical) {
+      return fmt::format("{}: another CanonicalV1 line than the reference mode", variant.name);
     }
   }
   return std::nullopt;
