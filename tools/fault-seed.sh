@@ -22,6 +22,7 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
 (cd "$root" && git ls-files -z | xargs -0 cp --parents -t "$work")
 cd "$work"
 

@@ -255,6 +255,9 @@ void pass_facts(Facts& facts, const replay::PassRecord& p) {
   Rows preempted;
   for (const auto& victim : p.preempted) preempted.push_back({number(victim.request)});
   facts.rows("preempted", preempted);
+  Rows blocks;
+  for (const auto& victim : p.preempted) blocks.push_back({number(victim.blocks)});
+  facts.rows("preempted_blocks", blocks);
   Rows rejected;
   for (const std::uint64_t request : p.rejected) rejected.push_back({number(request)});
   facts.rows("rejected", rejected);

@@ -128,7 +128,9 @@ struct Life {
   const replay::RequestRecord* record = nullptr;  // none: it did not end
   std::vector<Time> tokens;
   std::uint32_t computed = 0;
+  std::uint32_t worker = 0;
   bool running = false;
+  const replay::PassRecord* prefilled_in = nullptr;  // the last pass that computed prompt tokens
   Time first_admit = kNever, last_admit;
   std::uint32_t admissions = 0, preemptions = 0, reused = 0, reused_first = 0;
 };
@@ -169,11 +171,23 @@ class PassAudit {
     v_.expect(pass.blocks_active + pass.blocks_inactive + pass.blocks_free == rank.blocks,
               "{}: the blocks of the pool do not add up", where);
     v_.expect(pass.running <= rank.max_sequences, "{}: {} requests run", where, pass.running);
+    perf::StepShape shape;
+    shape.capacity_tokens = std::uint64_t{rank.blocks} * rank.block_tokens;
+    follow_admitted(where, pass);
+    follow_preempted(where, pass);
+    follow_scheduled(where, pass, shape);
+    follow_outputs(where, pass, shape);
+    if (all_recorded(pass)) compare_shape(where, pass, shape);
+    if (!rank.prefix_caching) audit_blocks(where, pass);
+  }
 
+  void follow_admitted(const std::string& where, const replay::PassRecord& pass) {
     for (const auto& admitted : pass.admitted) {
       Life& life = lives_[admitted.request];
       v_.expect(!life.running, "{}: request {} is admitted while it runs", where, admitted.request);
+      audit_reuse(where, life, admitted);
       life.running = true;
+      life.worker = pass.worker;
       life.computed = admitted.reused_tokens;
       life.admissions += 1;
       if (!happened(life.first_admit)) {
@@ -182,19 +196,23 @@ class PassAudit {
       }
       life.reused = std::max(life.reused, admitted.reused_tokens);
     }
-    // Preemption releases what the request computed before; it cannot run again in the same pass.
+  }
+
+  // What was preempted does not run again in the same pass.
+  void follow_preempted(const std::string& where, const replay::PassRecord& pass) {
     for (const auto& [request, blocks] : pass.preempted) {
-      (void)blocks;
       Life& life = lives_[request];
       v_.expect(life.running, "{}: request {} is preempted while it waits", where, request);
+      v_.expect(blocks <= deployment_.rank.blocks, "{}: request {} held {} blocks", where, request,
+                blocks);
       life.running = false;
       life.preemptions += 1;
     }
+  }
 
-    perf::StepShape shape;
-    shape.capacity_tokens = std::uint64_t{rank.blocks} * rank.block_tokens;
+  void follow_scheduled(const std::string& where, const replay::PassRecord& pass,
+                        perf::StepShape& shape) {
     std::uint64_t budget_used = 0;
-    std::map<std::uint64_t, std::uint32_t> prompt_tokens;
     for (const auto& item : pass.scheduled) {
       Life& life = lives_[item.request];
       v_.expect(life.running, "{}: request {} is scheduled while it waits", where, item.request);
@@ -203,6 +221,7 @@ class PassAudit {
       v_.expect(item.to >= item.from, "{}: request {} computes backwards", where, item.request);
       life.computed = item.to;
       budget_used += item.to - item.from;
+      life.prefilled_in = nullptr;
       if (life.record == nullptr) continue;
       const std::uint32_t input = life.record->input_tokens;
       v_.expect(item.to <= input + life.tokens.size(), "{}: request {} computes unknown tokens",
@@ -210,39 +229,70 @@ class PassAudit {
       const std::uint32_t from = std::min(item.from, input);
       const std::uint32_t to = std::min(item.to, input);
       if (to == from) continue;
-      prompt_tokens[item.request] = to - from;
+      life.prefilled_in = &pass;
       shape.prefill_requests += 1;
       shape.prefill_isl += to;
       shape.prefill_prefix += from;
       shape.prefill_attention += std::uint64_t{to - from} * (2 * std::uint64_t{from} + to - from);
     }
-    v_.expect(budget_used <= rank.max_batched_tokens, "{}: {} tokens pass the budget", where,
-              budget_used);
+    v_.expect(budget_used <= deployment_.rank.max_batched_tokens, "{}: {} tokens pass the budget",
+              where, budget_used);
+  }
 
-    // A request without a record (cut off by the cap) leaves its prompt length unknown.
-    bool all_known = true;
-    for (const auto& item : pass.scheduled) all_known &= lives_[item.request].record != nullptr;
+  void follow_outputs(const std::string& where, const replay::PassRecord& pass,
+                      perf::StepShape& shape) {
     for (const auto& output : pass.outputs) {
       Life& life = lives_[output.request];
-      all_known &= life.record != nullptr;
       if (output.tokens > 0 && life.record != nullptr) {
         const std::uint64_t known = life.record->input_tokens + life.tokens.size();
         v_.expect(life.computed == known, "{}: request {} emits with {} of {} tokens computed",
                   where, output.request, life.computed, known);
-        const bool from_prefill = life.tokens.empty() && prompt_tokens.contains(output.request);
-        if (!from_prefill) {
+        if (!life.tokens.empty() || life.prefilled_in != &pass) {  // else the prefill gave it
           shape.decode_requests += 1;
           shape.decode_context += known;
         }
       }
       for (std::uint32_t i = 0; i < output.tokens; ++i) life.tokens.push_back(pass.end);
-      if (output.completed) {
+      if (output.completed || output.tokens == 0) {
         life.running = false;
         v_.expect(life.record == nullptr || life.record->terminal == pass.end,
                   "{}: request {} does not end with the pass", where, output.request);
       }
     }
-    if (all_known) compare_shape(where, pass, shape);
+  }
+
+  // A request without a record (cut off by the cap) leaves its prompt length unknown.
+  bool all_recorded(const replay::PassRecord& pass) {
+    bool all = true;
+    for (const auto& item : pass.scheduled) all &= lives_[item.request].record != nullptr;
+    for (const auto& output : pass.outputs) all &= lives_[output.request].record != nullptr;
+    return all;
+  }
+
+  // Whole blocks, and never the last token of a request that still has to sample (bugs.md A06).
+  void audit_reuse(const std::string& where, const Life& life,
+                   const replay::PassRecord::Admitted& admitted) {
+    v_.expect(admitted.reused_tokens % deployment_.rank.block_tokens == 0,
+              "{}: request {} reuses a part of a block", where, admitted.request);
+    if (life.record == nullptr || life.record->requested_output_tokens == 0) return;
+    v_.expect(admitted.reused_tokens < life.record->input_tokens + life.tokens.size(),
+              "{}: request {} has nothing left to sample from", where, admitted.request);
+  }
+
+  // Without sharing, every running request holds the blocks of what it has computed (bugs.md A15).
+  void audit_blocks(const std::string& where, const replay::PassRecord& pass) {
+    const std::uint32_t block = deployment_.rank.block_tokens;
+    std::uint32_t held = 0;
+    std::uint32_t running = 0;
+    for (const auto& [id, life] : lives_) {
+      if (!life.running || life.worker != pass.worker) continue;
+      held += (life.computed + block - 1) / block;
+      running += 1;
+    }
+    v_.expect(pass.running == running, "{}: {} requests run, recount {}", where, pass.running,
+              running);
+    v_.expect(pass.blocks_active == held, "{}: {} blocks are active, recount {}", where,
+              pass.blocks_active, held);
   }
 
   void compare_shape(const std::string& where, const replay::PassRecord& pass,

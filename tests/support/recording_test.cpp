@@ -188,6 +188,8 @@ TEST(Audit, NamesTheLawThatIsBroken) {
       {"while it runs", [](Recording& r) { r.passes[1].admitted = {{0, 0}}; }},
       {"preempted while", [](Recording& r) { r.passes[1].preempted = {{1, 1}}; }},
       {"scheduled while", [](Recording& r) { r.passes[1].scheduled.push_back({1, 8, 9}); }},
+      {"a part of a block", [](Recording& r) { r.passes[0].admitted[1].reused_tokens = 3; }},
+      {"nothing left to sample", [](Recording& r) { r.passes[0].admitted[0].reused_tokens = 4; }},
       {"computes from", [](Recording& r) { r.passes[1].scheduled[0].from = 3; }},
       {"unknown tokens", [](Recording& r) { r.passes[1].scheduled[0].to = 6; }},
       {"pass the budget", [](Recording& r) { r.passes[0].scheduled[1].to = 40; }},
@@ -223,6 +225,28 @@ TEST(Audit, NamesTheLawThatIsBroken) {
     for (const std::string& line : audit(one_worker(), changed, false)) all += line + "\n";
     EXPECT_NE(all.find(fault.word), std::string::npos) << fault.word << "\n" << all;
   }
+}
+
+TEST(Audit, CountsTheBlocksOfEveryRequestWhereNothingIsShared) {
+  replay::Deployment deployment = one_worker();
+  deployment.rank.prefix_caching = false;
+  Recording run = by_hand();
+  run.events.clear();
+  run.requests[1].record.reused_tokens = run.requests[1].record.reused_tokens_first = 0;
+  run.passes[0].scheduled[1].from = 0;
+  run.passes[0].admitted[1].reused_tokens = 0;
+  run.passes[0].total_prefix = 0;
+  run.passes[0].blocks_inactive = run.passes[1].blocks_inactive = 0;
+  run.passes[0].blocks_free = 7;
+  run.passes[1].blocks_free = 8;
+  run.totals.pools[0] = {0, 0, 8};
+  EXPECT_EQ(audit(deployment, run, false), std::vector<std::string>{});
+
+  run.passes[0].blocks_active = 2;
+  run.passes[0].blocks_free = 6;
+  const auto broken = audit(deployment, run, false);
+  ASSERT_EQ(broken.size(), 1U);
+  EXPECT_NE(broken[0].find("2 blocks are active, recount 1"), std::string::npos) << broken[0];
 }
 
 }  // namespace
