@@ -63,6 +63,10 @@ std::string path_in(const std::string& directory, const char* name) {
 Exit show(const PredictOptions& options, const Prepared& prepared, const Prediction& prediction,
           const report::HostCost& cost) {
   if (options.format == "json") return print_result(report::summary_json(prediction.report) + "\n");
+  if (options.format == "canonical") {
+    return print_result(report::canonical_line(prediction.report, *prediction.collector,
+                                               names_of(prepared.workload)));
+  }
   return print_result(fmt::format("{}\n{}Full report: {}\n", plan_line(prepared),
                                   report::table(prediction.report, cost),
                                   path_in(options.output_dir, "prediction.json")));
@@ -120,9 +124,12 @@ void add_predict(CLI::App& root, Action& chosen) {
       ->capture_default_str();
   app.add_flag("--overwrite", options->overwrite,
                "Replace artifacts of an earlier run in that directory");
-  take_one_of(*app.add_option("--format", options->format, "What stdout shows; files are the same")
-                   ->capture_default_str(),
-              "table|json");
+  take_one_of(
+      *app.add_option(
+              "--format", options->format,
+              "What stdout shows; files are the same; canonical: one line to compare runs by")
+           ->capture_default_str(),
+      "table|json|canonical");
   app.add_flag("--capture-per-request", options->capture.requests,
                "Also write requests.jsonl, one row a request");
   app.add_flag("--capture-kv-events", options->capture.kv_events,

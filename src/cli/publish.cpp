@@ -17,14 +17,14 @@ Result<void> interrupted() {
       {"run.interrupted", "interrupted while writing; nothing was kept", {}, "", Fault::Execution});
 }
 
+}  // namespace
+
 report::Names names_of(const workload::Workload& workload) {
   return {.request = [&](std::uint32_t row) { return workload.request_name(row); },
           .session = [&](std::uint32_t session) { return workload.session_name(session); },
           .metadata = [&](std::uint32_t row) { return workload.metadata(row); },
           .sessions = !workload.single_turn()};
 }
-
-}  // namespace
 
 Result<void> publish(const report::OutputOptions& where, const Prepared& prepared,
                      Prediction& prediction, const Capture& capture,

@@ -11,6 +11,9 @@
 
 namespace servecast::cli {
 
+// What the trace calls its rows and sessions; keeps a reference to the workload.
+report::Names names_of(const workload::Workload& workload);
+
 // Checks the directory again. A signal while it writes ends the process with nothing of this run
 // left behind.
 Result<void> publish(const report::OutputOptions& where, const Prepared& prepared,

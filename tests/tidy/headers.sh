@@ -11,5 +11,6 @@ headers=$(find src -name '*.hpp' -type f | LC_ALL=C sort)
 [ -n "$headers" ] || { echo "no header found under $root/src"; exit 1; }
 state=$(echo "$headers" | xargs cksum | cksum)" $compiler"
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$state" ]; then exit 0; fi
-echo "$headers" | xargs -n1 -P2 "$compiler" -std=c++20 -fsyntax-only -Wno-pragma-once-outside-header -w -I src -x c++
+echo "$headers" | xargs -n1 -P2 "$compiler" -std=c++20 -fsyntax-only -Wno-pragma-once-outside-header -w -I src \
+  -DSERVECAST_SOURCE_DIR='""' -DSERVECAST_BINARY_DIR='""' -x c++
 printf '%s' "$state" >"$stamp"
