@@ -69,7 +69,8 @@ Result<void> apply_set(Value& root, const std::string& argument) {
     walked += (i == 0 ? "" : ".") + std::string(segments[i]);
     Value::Entry* entry = at->find(segments[i]);
     if (entry == nullptr) {
-      Value created{.kind = Value::Kind::Mapping, .origin = Origin::Set, .place = kSetPlace};
+      Value created = value_at(Value::Kind::Mapping, kSetPlace);
+      created.origin = Origin::Set;
       at->entries.push_back({std::string(segments[i]), kSetPlace, std::move(created)});
       entry = &at->entries.back();
     }

@@ -19,7 +19,9 @@ bool is_plain(std::string_view text) {
   if (text.empty() || !std::all_of(text.begin(), text.end(), is_plain_character)) return false;
   // A dash or dots in front could read as a list item or as a document mark.
   if (text[0] == '-' || text[0] == '.') return false;
-  return as_text(Value{.kind = Value::Kind::Scalar, .text = std::string(text)}).has_value();
+  Value value = value_at(Value::Kind::Scalar, {});
+  value.text = text;
+  return as_text(value).has_value();
 }
 
 std::vector<std::string_view> split(std::string_view path) {

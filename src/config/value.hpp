@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/problem.hpp"
@@ -24,8 +25,8 @@ struct Value {
   std::string text = {};  // Scalar
   bool quoted = false;    // Scalar in quotes: text, whatever it looks like
   Place place = {};
-  std::vector<Value> items = {};    // Sequence
-  std::vector<Entry> entries = {};  // Mapping, in document order; keys are distinct
+  std::vector<Value> items = {};  // Sequence
+  std::vector<Entry> entries;     // Mapping, in document order; keys are distinct
 
   const Entry* find(std::string_view key) const;
   Entry* find(std::string_view key);
@@ -36,6 +37,13 @@ struct Value::Entry {
   Place place = {};
   Value value;
 };
+
+inline Value value_at(Value::Kind kind, Place place) {
+  Value value;
+  value.kind = kind;
+  value.place = std::move(place);
+  return value;
+}
 
 inline const Value::Entry* Value::find(std::string_view key) const {
   for (const Entry& entry : entries) {

@@ -35,7 +35,9 @@ class TreeBuilder final : public YAML::EventHandler {
  public:
   explicit TreeBuilder(const std::string& file) : file_(file) {}
 
-  Value take_root() { return root_ ? std::move(*root_) : Value{.place = {file_, 0, 0}}; }
+  Value take_root() {
+    return root_ ? std::move(*root_) : value_at(Value::Kind::Null, {file_, 0, 0});
+  }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1)
@@ -46,14 +48,16 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    add(Value{.place = place(mark)}, anchor);
+    add(value_at(Value::Kind::Null, place(mark)), anchor);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
     const bool quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
     if (!quoted) check_tag(mark, tag);
-    Value value{.kind = Value::Kind::Scalar, .text = text, .quoted = quoted, .place = place(mark)};
+    Value value = value_at(Value::Kind::Scalar, place(mark));
+    value.text = text;
+    value.quoted = quoted;
     if (text.find('\0') != std::string::npos)
       refuse("config.syntax", value.place, "a text holds a zero byte", "");
     add(std::move(value), anchor);
@@ -71,13 +75,13 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    open(Value{.kind = Value::Kind::Sequence, .place = place(mark)}, mark, tag, anchor);
+    open(value_at(Value::Kind::Sequence, place(mark)), mark, tag, anchor);
   }
   void OnSequenceEnd() override { close(); }
 
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    open(Value{.kind = Value::Kind::Mapping, .place = place(mark)}, mark, tag, anchor);
+    open(value_at(Value::Kind::Mapping, place(mark)), mark, tag, anchor);
   }
   void OnMapEnd() override {
     merge(open_.back());
