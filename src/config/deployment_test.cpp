@@ -46,6 +46,22 @@ TEST(Deployment, TakesCapacityAndContextFromModelAndHardware) {
   EXPECT_EQ(result->deployment.timer->provenance(), perf::Provenance::Analytic);
 }
 
+// bugs.md A50: nobody compares an engine with another engine's scheduler by accident.
+TEST(Deployment, AnEngineWithoutSchedulerSettingsRunsItsOwnScheduler) {
+  const auto result = deployed({});
+  ASSERT_TRUE(result);
+  const scheduler::RankConfig& rank = result->deployment.rank;
+  EXPECT_EQ(rank.max_batched_tokens, 8192u);  // vLLM's rank, engine-vllm.md 2
+  EXPECT_EQ(rank.max_sequences, 256u);
+  EXPECT_EQ(rank.block_tokens, 64u);
+  EXPECT_TRUE(rank.chunked_prefill && rank.prefix_caching);
+  EXPECT_EQ(rank.preemption_mode, scheduler::PreemptionMode::Lifo);
+  EXPECT_THAT(problems({"engine.workers.aggregated.scheduler.policy=sjf"}),
+              HasSubstr("engine.workers.aggregated.scheduler.policy"));
+  EXPECT_THAT(problems({"engine.workers.aggregated.sglang={schedule_policy: lpm}"}),
+              HasSubstr("sglang"));
+}
+
 TEST(Deployment, CountsWorkersAndTheirGpus) {
   const auto result =
       deployed({"engine.workers.aggregated.parallelism={replicas: 3, tensor: 2, pipeline: 2}"});

@@ -37,7 +37,7 @@ TEST(Summary, InterTokenLatencyNeverHoldsTheTimeToTheFirstToken) {
   EXPECT_EQ(value_of(report, "mean_ttft_ms"), 500);
 }
 
-TEST(Summary, TpotShowsTheWaitBetweenFirstTokenAndDecode) {
+TEST(Summary, TpotShowsTheWaitBetweenFirstTokenAndDecode) {  // bugs.md A39
   const Report report = TestRun().add(a_request().tokens({100, 160, 170, 180, 190})).report();
   EXPECT_EQ(value_of(report, "mean_e2e_latency_ms"), 190);
   EXPECT_EQ(value_of(report, "mean_tpot_ms"), 22.5);
@@ -152,7 +152,7 @@ TEST(Summary, ReuseNeverPassesTheInput) {
   EXPECT_EQ(value_of(report, "first_admission_prefix_cache_reused_ratio"), 40.0 / 400);
 }
 
-TEST(Summary, FailedRequestsAreCountedAndLeftOutOfLatencies) {
+TEST(Summary, FailedRequestsAreCountedAndLeftOutOfLatencies) {  // bugs.md A37
   // Whatever way a request is lost, and however fast, the nine good ones stay as they are.
   for (const Status lost : {Status::Rejected, Status::Failed, Status::Canceled}) {
     TestRun run;
@@ -211,7 +211,7 @@ TEST(Goodput, BothBoundsMustHold) {
   EXPECT_EQ(value_of(report, "goodput_request_throughput_rps"), 10);
 }
 
-TEST(Goodput, MeansOneThing) {
+TEST(Goodput, MeansOneThing) {  // bugs.md A41
   // 10 requests in 5 s: 7 keep TTFT, 6 keep TPOT, 5 keep both.
   TestRun run({.sla = {.ttft_ms = 100, .itl_ms = 20}});
   for (std::uint64_t i = 0; i < 10; ++i) {
@@ -249,7 +249,7 @@ double good(Sla sla, RequestBuilder request) {
   return value_of(run.report(), "goodput_completed_requests");
 }
 
-TEST(Goodput, BoundsAreInclusiveToTheNanosecond) {
+TEST(Goodput, BoundsAreInclusiveToTheNanosecond) {  // bugs.md A51
   const Sla ttft{.ttft_ms = 100};
   EXPECT_EQ(good(ttft, a_request().tokens({100})), 1);
   EXPECT_EQ(good(ttft, a_request().tokens({100.0001})), 0);
