@@ -62,11 +62,14 @@ fi
 printf '%-40s %14s %13s %11s\n' fault "of $runs seeds" "shared cases" "text cases"
 unnoticed=0
 for name in "$@"; do
-  patch_file=$root/tests/property/faults/$name.patch
-  if ! patch -p1 --no-backup-if-mismatch <"$patch_file" >patch.log 2>&1; then
+  patch_file=tests/property/faults/$name.patch
+  if ! patch -p1 --dry-run <"$patch_file" >patch.log 2>&1; then
     printf '%-40s does not apply\n' "$name"
     unnoticed=$((unnoticed + 1))
-  elif ! build; then
+    continue
+  fi
+  patch -p1 --no-backup-if-mismatch <"$patch_file" >patch.log
+  if ! build; then
     printf '%-40s does not build\n' "$name"
     unnoticed=$((unnoticed + 1))
   else
@@ -76,7 +79,7 @@ for name in "$@"; do
     printf '%-40s %14s %13s %11s\n' "$name" "$seeds" "$shared" "$text"
     if [ "$seeds $shared $text" = "0 0 0" ]; then unnoticed=$((unnoticed + 1)); fi
   fi
-  patch -R -p1 --no-backup-if-mismatch <"$patch_file" >patch.log 2>&1 || true
+  patch -R -p1 --no-backup-if-mismatch <"$patch_file" >patch.log
 done
 if [ "$unnoticed" -gt 0 ]; then
   echo "$unnoticed faults go unnoticed" >&2

@@ -32,7 +32,8 @@ struct AdmissionRecord {
   std::uint32_t reused_tokens;
 };
 
-struct Request {
+// What was asked of a request, where it stands and what happened to it, as plain numbers.
+struct RequestFacts {
   // What was asked.
   std::uint64_t ordinal = 0;
   std::uint32_t prompt_tokens = 0, output_tokens = 0;
@@ -47,12 +48,11 @@ struct Request {
   State state = State::Waiting;
   Ending ending = Ending::None;
   Reason reason = Reason::None;
-  bool split =
-      false;  // without chunked prefill: may be computed in parts after all (decisions.md 12)
-  std::uint32_t generated = 0;  // output tokens so far
-  std::uint32_t computed = 0;   // tokens whose KV is in the blocks
-  std::uint32_t blocks = 0;     // blocks held: the sealed ones first, then anonymous ones
-  std::vector<cache::BlockIndex> sealed;
+  // Without chunked prefill: may be computed in parts after all (decisions.md 12).
+  bool split = false;
+  std::uint32_t generated = 0;    // output tokens so far
+  std::uint32_t computed = 0;     // tokens whose KV is in the blocks
+  std::uint32_t blocks = 0;       // blocks held: the sealed ones first, then anonymous ones
   std::uint64_t joined_step = 0;  // cohort step at which it is a member first
   std::uint64_t emitted_in = 0;   // pass of its last token; stale for members of the cohort
   std::uint64_t admission_order = 0;
@@ -63,15 +63,19 @@ struct Request {
   std::uint32_t reused_first = 0, reused_max = 0;  // clamped to the prompt
   std::uint32_t admissions = 0, preemptions = 0;
   std::uint32_t blocks_needed = 0, blocks_available = 0;
-  std::vector<Time> token_times;  // reference mode only
+
+  std::uint32_t known() const { return prompt_tokens + generated; }
+};
+
+struct Request : RequestFacts {
+  std::vector<cache::BlockIndex> sealed;  // blocks with a name, from the first one on
+  std::vector<Time> token_times;          // reference mode only
   // Stretches of passes [first, last] that each gave it one token; kept only where gaps may be
   // taken back.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> token_passes;
-  std::vector<std::uint64_t>
-      prompt_names;                      // reference mode: prefix hashes of the full prompt blocks
+  // Reference mode: prefix hashes of the full prompt blocks.
+  std::vector<std::uint64_t> prompt_names;
   std::vector<AdmissionRecord> history;  // only when captured
-
-  std::uint32_t known() const { return prompt_tokens + generated; }
 };
 
 // Slots are reused; the vectors of a slot keep their memory.
@@ -87,19 +91,13 @@ class RequestSlab {
     return slot;
   }
   void remove(Slot slot) {
-    Request& old = requests_[slot];
-    Request fresh;
-    fresh.sealed.swap(old.sealed);
-    fresh.token_times.swap(old.token_times);
-    fresh.token_passes.swap(old.token_passes);
-    fresh.prompt_names.swap(old.prompt_names);
-    fresh.history.swap(old.history);
-    fresh.sealed.clear();
-    fresh.token_times.clear();
-    fresh.token_passes.clear();
-    fresh.prompt_names.clear();
-    fresh.history.clear();
-    old = std::move(fresh);
+    Request& request = requests_[slot];
+    static_cast<RequestFacts&>(request) = RequestFacts{};
+    request.sealed.clear();
+    request.token_times.clear();
+    request.token_passes.clear();
+    request.prompt_names.clear();
+    request.history.clear();
     free_.push_back(slot);
   }
   Request& operator[](Slot slot) { return requests_[slot]; }

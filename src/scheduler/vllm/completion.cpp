@@ -11,7 +11,6 @@ void Outcome::clear() {
   gaps_ns.clear();
   taken_back.clear();
   ended.clear();
-  trace = {};
   events.clear();
 }
 
