@@ -22,5 +22,6 @@ alone() {  # the headers that no source includes first
     echo "$header"
   done
 }
-alone | xargs -r -n1 -P2 "$compiler" -std=c++20 -fsyntax-only -w -I src -x c++
+alone | xargs -r -n1 -P2 "$compiler" -std=c++20 -fsyntax-only -w -I src \
+  -DSERVECAST_SOURCE_DIR='""' -DSERVECAST_BINARY_DIR='""' -x c++
 printf '%s' "$state" >"$stamp"
