@@ -22,12 +22,12 @@ BlockIndex BlockPool::new_entry(std::uint64_t name, std::uint32_t references) {
   } else {
     free_entries_ = entries_[block].younger;
   }
-  entries_[block] = {name, references, 1, kNoBlock, kNoBlock, kNoBlock, kNoBlock};
+  entries_[block] = {name, references, kNoBlock, kNoBlock, kNoBlock, kNoBlock, kNoBlock};
   return block;
 }
 
 void BlockPool::free_entry(BlockIndex block) {
-  entries_[block].count = 0;
+  entries_[block].references = kFree;
   entries_[block].younger = free_entries_;
   free_entries_ = block;
 }
@@ -50,10 +50,11 @@ bool BlockPool::index_insert(BlockIndex block) {
   Entry& entry = entries_[block];
   const BlockIndex primary = find(entry.name);
   if (primary != kNoBlock) {
-    BlockIndex last = primary;
-    while (entries_[last].copy != kNoBlock) last = entries_[last].copy;
-    entries_[last].copy = block;
+    BlockIndex& last = entries_[primary].previous;
+    entry.previous = last == kNoBlock ? primary : last;
+    entries_[entry.previous].copy = block;
     entry.chain = kDuplicate;
+    last = block;
     return false;
   }
   if (names_ == heads_.size()) grow_index();
@@ -67,15 +68,21 @@ bool BlockPool::index_insert(BlockIndex block) {
 bool BlockPool::index_erase(BlockIndex block) {
   const Entry& entry = entries_[block];
   if (entry.chain == kDuplicate) {
-    BlockIndex before = find(entry.name);
-    while (entries_[before].copy != block) before = entries_[before].copy;
-    entries_[before].copy = entry.copy;
+    entries_[entry.previous].copy = entry.copy;
+    if (entry.copy != kNoBlock) {
+      entries_[entry.copy].previous = entry.previous;
+    } else {
+      const BlockIndex primary = find(entry.name);
+      entries_[primary].previous = entry.previous == primary ? kNoBlock : entry.previous;
+    }
     return false;
   }
   BlockIndex* link = &heads_[slot(entry.name)];
   while (*link != block) link = &entries_[*link].chain;
   if (entry.copy != kNoBlock) {
-    entries_[entry.copy].chain = entry.chain;
+    Entry& next = entries_[entry.copy];
+    next.chain = entry.chain;
+    next.previous = entry.previous == entry.copy ? kNoBlock : entry.previous;
     *link = entry.copy;
     return false;
   }
@@ -107,11 +114,11 @@ void BlockPool::take_evicting(std::uint32_t count) {
   while (missing > 0) {
     const BlockIndex block = oldest_;
     Entry& entry = entries_[block];
-    if (entry.references == kUnnamed) {
-      const std::uint32_t part = std::min(missing, entry.count);
-      entry.count -= part;
+    if (entry.references == kSpan) {
+      const auto part = static_cast<std::uint32_t>(std::min<std::uint64_t>(missing, entry.name));
+      entry.name -= part;
       missing -= part;
-      if (entry.count > 0) break;
+      if (entry.name > 0) break;
       unlink(block);
     } else {
       --missing;
@@ -148,7 +155,7 @@ BlockPool::Sealed BlockPool::seal(std::uint64_t name) {
 
 void BlockPool::release(BlockIndex block) {
   Entry& entry = entries_[block];
-  SERVECAST_DCHECK(entry.references > 0 && entry.references != kUnnamed);
+  SERVECAST_DCHECK(entry.references > 0 && entry.references < kFree);
   if (--entry.references > 0) return;
   append(block);
   ++inactive_;
@@ -164,13 +171,11 @@ void BlockPool::retire(std::uint64_t name) {
 void BlockPool::retire_unnamed(std::uint32_t count) {
   if (count == 0) return;
   inactive_ += count;
-  if (youngest_ != kNoBlock && entries_[youngest_].references == kUnnamed) {
-    entries_[youngest_].count += count;  // neighbours that nobody can tell apart
+  if (youngest_ != kNoBlock && entries_[youngest_].references == kSpan) {
+    entries_[youngest_].name += count;  // neighbours that nobody can tell apart
     return;
   }
-  const BlockIndex block = new_entry(0, kUnnamed);
-  entries_[block].count = count;
-  append(block);
+  append(new_entry(count, kSpan));
 }
 
 void BlockPool::verify() const {
@@ -179,9 +184,8 @@ void BlockPool::verify() const {
   for (BlockIndex at = oldest_, before = kNoBlock; at != kNoBlock; at = entries_[at].younger) {
     const Entry& entry = entries_[at];
     SERVECAST_CHECK(entry.older == before);
-    SERVECAST_CHECK(entry.references == 0 || entry.references == kUnnamed);
-    SERVECAST_CHECK(entry.count > 0);
-    listed += entry.count;
+    SERVECAST_CHECK(entry.references == 0 || (entry.references == kSpan && entry.name > 0));
+    listed += entry.references == kSpan ? static_cast<std::uint32_t>(entry.name) : 1;
     before = at;
     SERVECAST_CHECK(entry.younger != kNoBlock || at == youngest_);
   }
@@ -198,8 +202,7 @@ void BlockPool::verify() const {
       }
     }
   }
-  for (const Entry& entry : entries_)
-    named += entry.count > 0 && entry.references != kUnnamed ? 1 : 0;
+  for (const Entry& entry : entries_) named += entry.references < kFree ? 1 : 0;
   SERVECAST_CHECK(primaries == names_ && indexed == named);
 }
 

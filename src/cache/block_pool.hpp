@@ -81,15 +81,15 @@ class BlockPool {
 
  private:
   struct Entry {
-    std::uint64_t name;
-    std::uint32_t references;   // 0: on the LRU list
-    std::uint32_t count;        // blocks; more than 1 only for unnamed spans
+    std::uint64_t name;         // of a span: how many blocks it stands for
+    std::uint32_t references;   // 0: on the LRU list; kSpan, kFree
     BlockIndex older, younger;  // LRU list; `younger` links free entries too
-    BlockIndex chain;  // next primary in the same index chain; kDuplicate for further copies
-    BlockIndex copy;   // next copy of the same name
+    BlockIndex chain;     // next primary in the same index chain; kDuplicate for further copies
+    BlockIndex copy;      // next copy of the same name
+    BlockIndex previous;  // copy before this one; of a primary: the last of its copies, if any
   };
   static constexpr BlockIndex kDuplicate = UINT32_MAX - 1;
-  static constexpr std::uint32_t kUnnamed = UINT32_MAX;  // Entry::references of a span
+  static constexpr std::uint32_t kSpan = UINT32_MAX, kFree = UINT32_MAX - 1;
 
   BlockIndex new_entry(std::uint64_t name, std::uint32_t references);
   void free_entry(BlockIndex block);

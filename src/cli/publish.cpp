@@ -23,7 +23,7 @@ report::Names names_of(const workload::Workload& workload) {
   return {.request = [&](std::uint32_t row) { return workload.request_name(row); },
           .session = [&](std::uint32_t session) { return workload.session_name(session); },
           .metadata = [&](std::uint32_t row) { return workload.metadata(row); },
-          .sessions = !workload.single_turn()};
+          .sessions = workload.accumulating() && !workload.single_turn()};
 }
 
 Result<void> publish(const report::OutputOptions& where, const Prepared& prepared,

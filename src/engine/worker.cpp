@@ -29,6 +29,23 @@ void Worker::note_pass(Time end, std::uint32_t decode_requests, std::uint64_t de
       fold(fingerprint_, when ^ (std::uint64_t{decode_requests} << 44) ^ (decode_context << 20));
 }
 
+// What a pass of steady decode does not have: prompt tokens and endings.
+void Worker::note_changes() {
+  const perf::StepShape& shape = pass_.shape;
+  if (shape.prefill_requests > 0) {
+    fingerprint_ = fold(fingerprint_, shape.prefill_isl);
+    fingerprint_ =
+        fold(fingerprint_, shape.prefill_prefix ^ (std::uint64_t{shape.prefill_requests} << 44));
+  }
+  for (const Slot slot : pass_.outcome.ended) {
+    const Request& request = requests_[slot];
+    fingerprint_ = fold(fingerprint_, request.ordinal ^ (std::uint64_t(request.ending) << 60) ^
+                                          (std::uint64_t(request.reason) << 56));
+    fingerprint_ =
+        fold(fingerprint_, (std::uint64_t{request.generated} << 32) | request.reused_max);
+  }
+}
+
 void Worker::submit(Slot slot, Instant now) {
   const bool testable = scheduler_.submit(slot);
   if (!testable || next_ == ends_.size()) return;
@@ -65,6 +82,7 @@ bool Worker::plan(Time now) {
   for (const Duration duration : durations_) {
     if (duration.ns == 0) break;
     end = end + duration;
+    if (end >= kNever) break;  // left to the pass that the loop then refuses
     ends_.push_back(end);
   }
   if (ends_.empty()) return false;
@@ -117,6 +135,7 @@ void Worker::retire_pass() {
     captured.events = std::move(pass_.outcome.events);
   }
   note_pass(pass_.end, pass_.shape.decode_requests, pass_.shape.decode_context);
+  note_changes();
   last_end_ = pass_.end;
   in_flight_ = false;
 }

@@ -82,7 +82,7 @@ class Worker {
 
   const scheduler::VllmScheduler& scheduler() const { return scheduler_; }
   std::uint64_t passes() const { return passes_; }
-  // Folds (end, decode requests, decode context) of every pass, in order.
+  // Folds every pass (end, batch sums) and every ending (request, status, tokens, reuse), in order.
   std::uint64_t fingerprint() const { return fingerprint_; }
 
  private:
@@ -97,6 +97,7 @@ class Worker {
   void commit(std::size_t passes);
   void begin_spanning(Instant now);
   bool plan(Time now);
+  void note_changes();
   void note_pass(Time end, std::uint32_t decode_requests, std::uint64_t decode_context);
   Time next_start() const { return next_ == 0 ? run_start_ : ends_[next_ - 1]; }
 

@@ -116,7 +116,7 @@ void Driver::fill(Open& open, Time ready, scheduler::Request& request) {
   if (accumulating) open.history_tokens = request.prompt_tokens;
 }
 
-void Driver::ended(const scheduler::Request& request, Time now) {
+bool Driver::ended(const scheduler::Request& request, Time now) {
   SERVECAST_CHECK(in_flight_ > 0);
   --in_flight_;
   const std::uint32_t at = request.driver;
@@ -126,7 +126,7 @@ void Driver::ended(const scheduler::Request& request, Time now) {
                        request.ending == scheduler::Ending::Rejected;
   if (!goes_on || open.next_turn == open.session.turns.size()) {
     end_session(at, now);
-    return;
+    return true;
   }
   if (workload_.accumulating()) {
     open.history_tokens += request.generated;
@@ -136,8 +136,10 @@ void Driver::ended(const scheduler::Request& request, Time now) {
       for (std::uint32_t i = 0; i < request.generated; ++i) open.history.push_back(plan.word());
     }
   }
-  ready_.push_back({now + open.session.turns[open.next_turn].delay, open.session.index, at});
+  const Time ready = now + open.session.turns[open.next_turn].delay;
+  ready_.push_back({ready, open.session.index, at});
   std::push_heap(ready_.begin(), ready_.end(), Later{});
+  return ready < kNever;
 }
 
 void Driver::end_session(std::uint32_t open, Time now) {

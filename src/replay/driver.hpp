@@ -25,8 +25,9 @@ class Driver {
   // Fills `request` with the next request that is ready at `now`; false when there is none. Times
   // later than `now` stay. Requests come in the order of (ready time, session, turn).
   bool release(Time now, scheduler::Request& request);
-  // The request ended at `now`. requires: it was released and has not ended before.
-  void ended(const scheduler::Request& request, Time now);
+  // The request ended at `now`. False when that makes a turn ready past the end of simulated time.
+  // requires: it was released and has not ended before.
+  bool ended(const scheduler::Request& request, Time now);
 
   // Nothing is in flight and nothing is to come.
   bool drained() const { return in_flight_ == 0 && ready_.empty() && !has_session_; }

@@ -101,6 +101,7 @@ Loop::Loop(const Deployment& deployment, const workload::Workload& workload, con
 
 Result<RunTotals> Loop::run() {
   drain(Time{});
+  if (past_end_of_time_) return fail(time_ran_out());
   for (;;) {
     const Time next = std::min(wakes_.time(), driver_.next_ready());
     if (next == kNever) break;
@@ -111,6 +112,7 @@ Result<RunTotals> Loop::run() {
     SERVECAST_CHECK(next > now_);
     now_ = next;
     drain(now_);
+    if (past_end_of_time_) return fail(time_ran_out());
   }
   if (!driver_.drained()) return fail(nothing_can_happen());
   for (const engine::Worker& worker : workers_)
@@ -183,6 +185,7 @@ bool Loop::drive_workers(Time now) {
     if (!engine.idle() || !engine.drive(now)) continue;
     changed = true;
     if (engine.wake() > now) {
+      past_end_of_time_ |= engine.wake() >= kNever;
       wakes_.set(worker, engine.wake());
       continue;
     }
@@ -204,7 +207,7 @@ void Loop::record_ended(std::uint32_t worker, Time now) {
     const scheduler::Request& request = requests_[slot];
     sink_.on_request(record_of(request, now));
     router_.ended(worker, load_of(request));
-    driver_.ended(request, now);
+    past_end_of_time_ |= !driver_.ended(request, now);
     requests_.remove(slot);
     if (++ended_ % kProgressEvery == 0 && options_.progress) {
       options_.progress(ended_, workload_.request_count());
@@ -302,6 +305,17 @@ void Loop::stop_at_cap() {
     workers_[w].take_back_live();
   }
   counts_.incomplete_at_cap = driver_.in_flight();
+}
+
+Problem Loop::time_ran_out() const {
+  Problem problem;
+  problem.code = "replay.time_ran_out";
+  problem.fault = Fault::Execution;
+  problem.message = "simulated time passes its limit of 146 years; at " +
+                    std::to_string(to_ms(now_)) + " ms " + std::to_string(driver_.in_flight()) +
+                    " requests are in flight";
+  problem.hint = "shorten durations and delays, or set traffic.stop.max_virtual_time_seconds";
+  return problem;
 }
 
 Problem Loop::nothing_can_happen() const {

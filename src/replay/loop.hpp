@@ -37,6 +37,7 @@ class Loop {
   void make_ready(std::uint32_t worker);
   RequestRecord record_of(const scheduler::Request& request, Time now);
   void stop_at_cap();
+  Problem time_ran_out() const;
   Problem nothing_can_happen() const;
   RunTotals totals() const;
 
@@ -58,6 +59,7 @@ class Loop {
   std::vector<bool> is_ready_;
   Time now_;
   bool capped_ = false;
+  bool past_end_of_time_ = false;  // something is due at kNever or later
   RunTotals counts_;
   std::uint64_t ended_ = 0;
   std::vector<Admission> history_;     // scratch

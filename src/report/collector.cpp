@@ -81,6 +81,7 @@ void Collector::State::fold(const replay::RequestRecord& record) {
     reused_tokens += std::min(record.reused_tokens, record.input_tokens);
     reused_tokens_first += std::min(record.reused_tokens_first, record.input_tokens);
     last_completion = std::max(last_completion, record.terminal);
+    context_limited += record.output_tokens < record.requested_output_tokens ? 1 : 0;
     if (options.sla.is_set() && meets(options.sla, record)) {
       ++good;
       good_output_tokens += record.output_tokens;

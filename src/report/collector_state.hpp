@@ -49,6 +49,7 @@ struct Collector::State {
   std::uint64_t gaps = 0;  // between adjacent output tokens
   UInt128 gaps_ns = 0;
   Time last_completion{0};
+  std::uint64_t context_limited = 0;  // completed with fewer tokens than asked: max_model_len
   std::uint64_t good = 0, good_output_tokens = 0;
 
   SampleStore ttft_ns, ttst_ns, e2e_ns;

@@ -153,6 +153,7 @@ void add_counts(Object& summary, const Figures& f) {
   summary.push_back({"failed_requests", of(Status::Failed)});
   summary.push_back({"canceled_requests", of(Status::Canceled)});
   summary.push_back({"incomplete_at_cap", f.totals.incomplete_at_cap});
+  summary.push_back({"context_limited_requests", f.state.context_limited});
   for (const Status status : {Status::Rejected, Status::Failed, Status::Canceled}) {
     const auto& reasons = f.state.by_reason[static_cast<std::size_t>(status)];
     for (std::size_t r = 1; r < kReasons; ++r) {

@@ -122,11 +122,13 @@ void append_losses(std::string& out, const Object& summary) {
     out += fmt::format("Requests Not Completed: {} of {}\n", text,
                        count_text(summary, "num_requests"));
   }
-  const std::array<Metric, 5> counts{{{"Requests Rejected", "rejected_requests"},
-                                      {"Requests Failed", "failed_requests"},
-                                      {"Requests Canceled", "canceled_requests"},
-                                      {"Requests In Flight At The Time Cap", "incomplete_at_cap"},
-                                      {"Preemptions", "preemptions"}}};
+  const std::array<Metric, 6> counts{
+      {{"Requests Rejected", "rejected_requests"},
+       {"Requests Failed", "failed_requests"},
+       {"Requests Canceled", "canceled_requests"},
+       {"Requests In Flight At The Time Cap", "incomplete_at_cap"},
+       {"Requests Cut At The Context Length", "context_limited_requests"},
+       {"Preemptions", "preemptions"}}};
   for (const Metric& metric : counts) {
     if (number(summary, metric.suffix) > 0) {
       out +=

@@ -66,7 +66,19 @@ TEST(Spelling, APrivatePromptCountsUpFromItsFirstToken) {  // replay.md 32 case 
   EXPECT_EQ(spelling.hash(second, 4, 1, 0).local, hash_of({1000005, 1000006}));
   Content late;
   late.prompt_first = (std::uint64_t{5} << 32) + UINT32_MAX;
-  EXPECT_EQ(spelling.hash(late, 2, 0, 0).local, hash_of({UINT32_MAX, 0}));
+  EXPECT_EQ(spelling.hash(late, 4, 1, 0).local, hash_of({1, 2}));
+}
+
+TEST(Spelling, APrivatePromptSharesNothingWhateverItsTokensSpell) {  // replay.md 32 case 34
+  Spelling spelling(4);
+  Content first;  // tokens 0 1 2 3, as the first ids of a trace with blocks of one token
+  Content second = first;
+  second.owner = 1;
+  const Tokens ids{0, 1, 2, 3};
+  const Spelling::Hashes a = spelling.hash(first, 4, 0, 0), b = spelling.hash(second, 4, 0, 0);
+  EXPECT_NE(a.prefix, spelling.hash(from_ids(ids, 1), 4, 0, 0).prefix);
+  EXPECT_NE(a.prefix, b.prefix);
+  EXPECT_EQ(a.prefix, a.local);  // as for every first block
 }
 
 Content planned_from(std::uint64_t offset) {

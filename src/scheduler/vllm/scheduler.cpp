@@ -97,12 +97,14 @@ void VllmScheduler::schedule_each() {
   Slot slot = running_.first();
   while (slot != kNoSlot && budget_ > 0) {
     const Slot after = requests_[slot].after;
+    SERVECAST_CHECK(requests_[slot].state == State::Running);
     switch (schedule_running(slot)) {
       case Step::Done:
         slot = requests_[slot].after;  // victims behind it are gone
         break;
       case Step::Gone:
-        slot = after;
+        // In LIFO order it was the last one, and what stood behind it went before it.
+        slot = config_.preemption_mode == PreemptionMode::Fifo ? after : kNoSlot;
         break;
       case Step::Blocked:
         return;
