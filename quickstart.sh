@@ -8,8 +8,9 @@ tools/setup.sh build
 cmake --preset release >&2
 cmake --build build/release --target servecast servecast_pages >&2
 
+output=build/quickstart
 echo
-echo '$ build/release/bin/servecast predict -c examples/trace.yaml --overwrite'
-build/release/bin/servecast predict -c examples/trace.yaml --overwrite
+echo "$ build/release/bin/servecast predict -c examples/trace.yaml --output-dir $output --overwrite"
+build/release/bin/servecast predict -c examples/trace.yaml --output-dir "$output" --overwrite
 echo
-echo "The report is $PWD/servecast-output/prediction.json; docs/tutorial.md explains it."
+echo "The report is $PWD/$output/prediction.json; docs/tutorial.md explains it."

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -18,6 +19,8 @@ int main(int argc, char** argv) {
     const std::string repeat = cli::repeat_command(arguments);
     set_repeat_command(repeat.c_str());
     cli::end_on_signal();
+    // A file size limit is then an error of write(), and what was staged is removed.
+    std::signal(SIGXFSZ, SIG_IGN);
     return static_cast<int>(cli::run_command_line(arguments));
   } catch (const std::bad_alloc&) {
     std::fputs("servecast: this machine has not enough memory for the run\n", stderr);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -179,7 +180,7 @@ OutputDirectory::~OutputDirectory() {
   discard();
 }
 
-Result<void> OutputDirectory::check() const {
+Result<void> OutputDirectory::check_path() const {
   const std::string& path = options_.path;
   if (path.empty()) {
     return fail(
@@ -199,6 +200,13 @@ Result<void> OutputDirectory::check() const {
   if (::faccessat(AT_FDCWD, existing.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     return fail(output_problem("write to the directory", existing.string(), errno));
   }
+  return {};
+}
+
+Result<void> OutputDirectory::check() const {
+  if (auto ok = check_path(); !ok) return ok;
+  const std::string& path = options_.path;
+  std::error_code error;
   if (!fs::exists(path, error)) return {};
   const auto contents = contents_of(path);
   if (!contents) return tl::unexpected(contents.error());
@@ -238,6 +246,26 @@ Result<void> OutputDirectory::make_directory() {
   return {};
 }
 
+// The kernel frees the lock of a process that is killed.
+Result<void> OutputDirectory::take_lock() {
+  const std::string& path = options_.path;
+  lock_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ < 0) return fail(output_problem("open the directory", path, errno));
+  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno != EWOULDBLOCK) return fail(output_problem("lock the directory", path, errno));
+  made_.clear();  // in use: the other run's now
+  return fail({.code = "output.in_use",
+               .message = fmt::format("another run is writing into '{}'", path),
+               .place = {},
+               .hint = "use one output directory per run",
+               .fault = Fault::Execution});
+}
+
+void OutputDirectory::free_lock() {
+  if (lock_ >= 0) ::close(lock_);
+  lock_ = -1;
+}
+
 void OutputDirectory::discard() {
   for (const Staged& staged : staged_) {
     ::unlink(fmt::format("{}/{}", options_.path, partial(staged.name)).c_str());
@@ -246,6 +274,7 @@ void OutputDirectory::discard() {
   // Only what this object made and nobody filled since.
   for (auto path = made_.rbegin(); path != made_.rend(); ++path) ::rmdir(path->c_str());
   made_.clear();
+  free_lock();
 }
 
 Result<void> OutputDirectory::stage(std::string_view name, std::string_view text) {
@@ -266,9 +295,11 @@ Result<void> OutputDirectory::stage(std::string_view name,
     return tl::unexpected(std::move(problems));
   };
   if (staged_.empty()) {
-    // The directory may have changed while the run went on.
-    if (auto ok = check(); !ok) return failed(ok.error());
+    // The lock comes before the look: the directory may have changed while the run went on.
+    if (auto ok = check_path(); !ok) return failed(ok.error());
     if (auto ok = make_directory(); !ok) return failed(ok.error());
+    if (auto ok = take_lock(); !ok) return failed(ok.error());
+    if (auto ok = check(); !ok) return failed(ok.error());
   }
   const std::string path = fmt::format("{}/{}", options_.path, partial(name));
   if (options_.overwrite) ::unlink(path.c_str());
@@ -326,6 +357,7 @@ Result<void> OutputDirectory::commit(const Manifest& manifest) {
     }
   }
   sync_directory(options_.path);
+  free_lock();
   return {};
 }
 

@@ -53,6 +53,8 @@ class OutputDirectory {
   Result<void> check() const;
 
   // Writes one artifact under a temporary name in the directory (made when missing) and syncs it.
+  // From the first one until commit or failure the directory belongs to this object: another run
+  // that wants it gets a Problem.
   // After an error nothing staged remains, the directory holds what it held before, and this object
   // has done its service.
   // requires: `name` is a known artifact name and was not staged before; no call failed before
@@ -71,12 +73,16 @@ class OutputDirectory {
     std::string sha256;
   };
   Result<void> make_directory();
+  Result<void> check_path() const;  // can files be written there?
+  Result<void> take_lock();
+  void free_lock();
   Result<void> replace(const std::vector<std::string>& present);
   void discard();
 
   OutputOptions options_;
   std::vector<Staged> staged_;
   std::vector<std::string> made_;  // directories made by this object, outermost first
+  int lock_ = -1;                  // descriptor of the directory, locked while files are staged
   bool failed_ = false;
 };
 

@@ -297,6 +297,35 @@ TEST(OutputDirectory, AnotherRunInTheSameDirectoryIsNotOverwritten) {
   EXPECT_EQ(folder.files(), (std::map<std::string, std::string>{{"prediction.json", "theirs"}}));
 }
 
+TEST(OutputDirectory, TwoRunsAtOnceInOneDirectoryDoNotMix) {
+  for (const bool overwrite : {false, true}) {
+    Folder folder;
+    OutputDirectory first({.path = folder.path("out"), .overwrite = overwrite});
+    ASSERT_TRUE(first.stage("prediction.json", "first"));
+    {
+      OutputDirectory second({.path = folder.path("out"), .overwrite = overwrite});
+      const Problem problem = problem_of(second.stage("prediction.json", "second"));
+      EXPECT_EQ(problem.fault, Fault::Execution);
+      EXPECT_EQ(problem.message, "another run is writing into '" + folder.path("out") + "'");
+    }
+    ASSERT_TRUE(first.commit(a_manifest()));
+    EXPECT_EQ(folder.files()["out/prediction.json"], "first");
+  }
+}
+
+TEST(OutputDirectory, IsFreeForTheNextRunAfterACommitOrAFailure) {
+  Folder folder;
+  OutputDirectory first({.path = folder.path(), .overwrite = true});
+  ASSERT_TRUE(first.stage("prediction.json", "first"));
+  ASSERT_TRUE(first.commit(a_manifest()));
+  OutputDirectory failing({.path = folder.path(), .overwrite = true});
+  ASSERT_FALSE(failing.stage("prediction.json", [](const Write&) -> Result<void> {
+    return fail({.code = "test", .message = "no", .place = {}, .hint = ""});
+  }));
+  OutputDirectory next({.path = folder.path(), .overwrite = true});
+  EXPECT_TRUE(next.stage("prediction.json", "next"));
+}
+
 // Permissions do not bind root, so this becomes nobody where it can.
 class Unprivileged {
  public:
