@@ -23,12 +23,9 @@ std::string type_text(const Outline& field) {
   const Item& item = *field.item;
   std::string text;
   switch (item.type) {
-    case Item::Type::Whole: {
-      text = fmt::format("whole number >= {}", item.whole.min);
-      if (item.whole.max != UINT64_MAX && item.whole.max != UINT32_MAX)
-        text += fmt::format(", <= {}", item.whole.max);
+    case Item::Type::Whole:
+      text = fmt::format("whole number from {} to {}", item.whole.min, item.whole.max);
       break;
-    }
     case Item::Type::Real:
       text = fmt::format("number {} {}", item.real.above ? ">" : ">=", number(item.real.min));
       if (std::isfinite(item.real.max)) text += fmt::format(", <= {}", number(item.real.max));
