@@ -1,20 +1,29 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Shows that the two commands of the README need nothing that they do not install: makes a minimal Debian 12 in a
-# folder, clones the last commit into it and runs ./quickstart.sh and ./test.sh --quick there.
+# folder, clones the last commit into it and runs ./quickstart.sh and ./test.sh there.
 #
-#   tools/bare-check.sh DIRECTORY [--keep]
+#   tools/bare-check.sh DIRECTORY [--keep] [--quick]
 #
-# DIRECTORY must not exist yet; it is removed at the end unless --keep is given. Needs root, debootstrap and an apt
+# DIRECTORY must not exist yet; it is removed at the end unless --keep is given. --quick runs ./test.sh --quick. Needs root, debootstrap and an apt
 # mirror; the mirror, proxy and certificates are those of this machine. Exit 77 = cannot be done here.
 set -eu
 
 die() { echo "tools/bare-check.sh: $1" >&2; exit "${2:-2}"; }
 
-[ $# -ge 1 ] || die "usage: tools/bare-check.sh DIRECTORY [--keep]"
+usage="usage: tools/bare-check.sh DIRECTORY [--keep] [--quick]"
+[ $# -ge 1 ] || die "$usage"
 root=$1
+shift
 keep=false
-[ "${2:-}" != --keep ] || keep=true
+quick=
+for option in "$@"; do
+  case $option in
+    --keep) keep=true ;;
+    --quick) quick=--quick ;;
+    *) die "$usage" ;;
+  esac
+done
 repository=$(cd "$(dirname "$0")/.." && pwd)
 suite=bookworm
 
@@ -75,5 +84,5 @@ inside() {
     chroot "$root" sh -c 'cd /opt/servecast && exec "$@"' sh "$@"
 }
 inside ./quickstart.sh
-inside ./test.sh --quick
-report "both commands pass on a bare machine"
+inside ./test.sh ${quick:+"$quick"}
+report "both commands pass on a bare machine${quick:+ (test.sh $quick)}"

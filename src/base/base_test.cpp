@@ -117,7 +117,37 @@ TEST(Text, FindsTheNearestName) {
   const std::vector<std::string> names{"traffic", "engine", "router"};
   EXPECT_EQ(nearest_name("engnie", names), "engine");
   EXPECT_EQ(nearest_name("trafic", names), "traffic");
+  EXPECT_EQ(nearest_name("ENGINES", names), "engine");
   EXPECT_FALSE(nearest_name("optimizer", names));
+  const std::vector<std::string> short_names{"a30", "day"};
+  EXPECT_EQ(nearest_name("a3", std::vector<std::string>{"a3x"}),
+            std::nullopt);  // half of it is wrong
+  EXPECT_EQ(nearest_name("A31", short_names), "a30");
+  EXPECT_FALSE(nearest_name("h999", short_names, 4));
+  EXPECT_FALSE(nearest_name("nope", short_names, 4));
+}
+
+TEST(Text, ShowsNothingThatATerminalWouldObey) {
+  EXPECT_EQ(printable("a\x1b[2Jb\x7f\n\t"), "a\\x1b[2Jb\\x7f\\n\\t");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "31m"),
+            "\\u009b31m");
+  EXPECT_EQ(printable("\x9B\xFF\xC3"), "\\x9b\\xff\\xc3");
+  EXPECT_EQ(printable("\xED\xA0\x80"), "\\xed\\xa0\\x80");
+  EXPECT_EQ(printable("gr\xC3\xBC\xC3\x9F \xE2\x9C\x93 \xF0\x9F\x98\x80 \\"),
+            "gr\xC3\xBC\xC3\x9F \xE2\x9C\x93 \xF0\x9F\x98\x80 \\");
+}
+
+TEST(Text, CutsBetweenCharacters) {
+  EXPECT_EQ(printable("abc", 3), "abc");
+  EXPECT_EQ(printable("abcd", 3), "abc...");
+  EXPECT_EQ(printable("ab\xC3\xBC", 3), "ab...");
+}
+
+TEST(Problem, IsOneLineOfBoundedLength) {
+  EXPECT_EQ(to_text({"x", "bad \x1b", {"a\n", 3, 7}, "try \x9b"}),
+            "a\\n:3:7: bad \\x1b (try \\x9b)");
+  EXPECT_LT(to_text({"x", std::string(1'000'000, 'a'), {}, ""}).size(), 5000U);
 }
 
 TEST(Problem, SaysPlaceMessageAndHint) {

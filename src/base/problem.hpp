@@ -43,7 +43,7 @@ inline tl::unexpected<Problems> fail(Problem problem) {
   return tl::unexpected(std::move(list));
 }
 
-// "file:3:7: message (hint)"; parts that are unknown are left out.
+// "file:3:7: message (hint)" in one printable line; parts that are unknown are left out.
 std::string to_text(const Problem& problem);
 
 }  // namespace servecast

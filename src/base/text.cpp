@@ -54,10 +54,57 @@ std::string grouped(double value) {
   return text;
 }
 
+namespace {
+
+// Bytes of the UTF-8 character that starts `text`; 0 when there is none.
+std::size_t character_size(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < size) return 0;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  // Spelled with too many bytes, a surrogate, or past U+10FFFF.
+  const unsigned char second = byte(1);
+  if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
+      (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F))
+    return 0;
+  return size;
+}
+
+std::string escaped(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character == "\n") return "\\n";
+  if (character == "\t") return "\\t";
+  if (character == "\r") return "\\r";
+  if (character.size() == 1 && (first < 0x20 || first >= 0x7F))
+    return fmt::format("\\x{:02x}", first);
+  const bool is_c1 = first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
+  if (is_c1) return fmt::format("\\u{:04x}", static_cast<unsigned char>(character[1]));
+  return std::string(character);
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, std::size_t bytes_max) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t size = std::max<std::size_t>(character_size(text), 1);
+    const std::string shown = escaped(text.substr(0, size));
+    if (out.size() + shown.size() > bytes_max) return out + "...";
+    out += shown;
+    text.remove_prefix(size);
+  }
+  return out;
+}
+
 std::optional<std::string> nearest_name(std::string_view word, std::span<const std::string> names,
                                         std::size_t distance_max) {
   std::optional<std::string> best;
-  std::size_t best_distance = distance_max + 1;
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  std::size_t best_distance = std::min(distance_max + 1, (word.size() + 1) / 2);
   for (const std::string& name : names) {
     // One row of the Levenshtein table at a time.
     std::vector<std::size_t> row(name.size() + 1);
@@ -66,7 +113,7 @@ std::optional<std::string> nearest_name(std::string_view word, std::span<const s
       std::size_t diagonal = row[0];
       row[0] = i;
       for (std::size_t j = 1; j <= name.size(); ++j) {
-        const std::size_t keep = diagonal + (word[i - 1] == name[j - 1] ? 0 : 1);
+        const std::size_t keep = diagonal + (lower(word[i - 1]) == lower(name[j - 1]) ? 0 : 1);
         diagonal = row[j];
         row[j] = std::min({keep, row[j] + 1, row[j - 1] + 1});
       }

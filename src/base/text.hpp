@@ -19,7 +19,12 @@ void append_unsigned(std::string& out, std::uint64_t value);
 // Thousands separators and two decimals: 1,234.50. Not finite: "N/A".
 std::string grouped(double value);
 
-// The accepted name nearest to `word` by edit distance, if it is at most `distance_max` edits away.
+// User's text as a terminal may show it: control characters (DEL and C1 too) and bytes that are not
+// UTF-8 become \n, \x1b and the like, and what is longer than `bytes_max` is cut with an ellipsis.
+std::string printable(std::string_view text, std::size_t bytes_max = 4000);
+
+// The accepted name nearest to `word` by edit distance without regard to case, if it is at most
+// `distance_max` edits and less than half the word away.
 std::optional<std::string> nearest_name(std::string_view word, std::span<const std::string> names,
                                         std::size_t distance_max = 2);
 

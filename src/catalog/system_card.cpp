@@ -93,7 +93,7 @@ Result<SystemCard> find_system(std::string_view name) {
     if (card.name == name) return std::move(card);
     names.push_back(card.name);
   }
-  const auto near = nearest_name(name, names, 4);
+  const auto near = nearest_name(name, names);
   return fail({.code = "system.unknown",
                .message = fmt::format("system \"{}\" has no card; there are cards for {}", name,
                                       fmt::join(names, ", ")),

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <sstream>
 
+#include "base/text.hpp"
 #include "cli/suggest.hpp"
 #include "cli/terminal.hpp"
 
@@ -57,7 +58,7 @@ Exit run_command_line(const std::vector<std::string>& arguments) {
     return print_result(out.str());
   } catch (const CLI::ParseError& error) {
     const auto better = explain_arguments(*app, arguments);
-    print_diagnostic(better.value_or(error.what()));
+    print_diagnostic(printable(better.value_or(error.what())));
     print_diagnostic("see servecast --help");
     return Exit::Input;
   }

@@ -68,7 +68,7 @@ Result<std::vector<BenchCase>> chosen_cases(const std::string& folder,
       chosen.push_back((*all)[static_cast<std::size_t>(found - known.begin())]);
       continue;
     }
-    const auto nearest = nearest_name(name, known, 4);
+    const auto nearest = nearest_name(name, known);
     problems.push_back(
         {"bench.unknown_case",
          fmt::format("there is no case {}; there are {}", name, fmt::join(known, ", ")),

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "config/places.hpp"
 #include "replay/simulation.hpp"
 
 namespace servecast::cli {
@@ -79,7 +80,7 @@ Result<Prepared> prepare(config::Config config) {
   Result<config::Deployed> deployed = config::deploy(config);
   if (!deployed) return tl::unexpected(std::move(deployed.error()));
   Result<workload::Workload> workload = workload::build(config.traffic);
-  if (!workload) return tl::unexpected(std::move(workload.error()));
+  if (!workload) return tl::unexpected(config::placed(std::move(workload.error()), config));
   return Prepared{std::move(config), std::move(*deployed), std::move(*workload)};
 }
 

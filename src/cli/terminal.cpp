@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/text.hpp"
+
 namespace servecast::cli {
 namespace {
 
@@ -31,7 +33,7 @@ void print_diagnostic(std::string_view text) {
 }
 
 void print_warning(std::string_view text) {
-  print_diagnostic(fmt::format("warning: {}", text));
+  print_diagnostic(fmt::format("warning: {}", printable(text)));
 }
 
 Exit print_problems(const Problems& problems) {

@@ -52,11 +52,11 @@ std::string number(double value) {
   return text;
 }
 
-std::string limits_text(const Whole& limits) {
-  const bool bounded = limits.max != UINT64_MAX;
-  if (bounded && limits.max != UINT32_MAX)
-    return fmt::format("from {} to {}", limits.min, limits.max);
-  return fmt::format("at least {}", limits.min);
+// A bound that only a type sets is left out where the other one is broken.
+std::string limits_text(const Whole& limits, bool below) {
+  const bool by_type = limits.max == UINT64_MAX || limits.max == UINT32_MAX;
+  if (below && by_type) return fmt::format("at least {}", limits.min);
+  return fmt::format("from {} to {}", limits.min, limits.max);
 }
 
 std::string limits_text(const Real& limits) {
@@ -113,10 +113,10 @@ std::optional<ScalarValue> Decoder::read_whole(const Item& item, const Value& va
     wrong_type(item.name, value, "a whole number" + or_word, std::move(hint));
     return std::nullopt;
   }
-  const bool below = number->negative ? true : number->magnitude < item.whole.min;
-  if (below || number->magnitude > item.whole.max) {
+  const bool below = number->negative || (!number->overflow && number->magnitude < item.whole.min);
+  if (below || number->overflow || number->magnitude > item.whole.max) {
     problem("config.range", value.place,
-            fmt::format("{} must be {}, not {}", path_of(item.name), limits_text(item.whole),
+            fmt::format("{} must be {}, not {}", path_of(item.name), limits_text(item.whole, below),
                         value.text),
             "");
     return std::nullopt;

@@ -9,19 +9,11 @@
 
 #include "catalog/model_card.hpp"
 #include "catalog/system_card.hpp"
+#include "config/places.hpp"
 #include "perf/timers.hpp"
 
 namespace servecast::config {
 namespace {
-
-// Where the document speaks of `path`, or at least of something below or above it.
-Place place_of(const Config& config, std::string_view path) {
-  for (const Setting& setting : config.settings) {
-    if (setting.origin != Origin::Default && setting.path.starts_with(path)) return setting.place;
-  }
-  const std::size_t dot = path.rfind('.');
-  return dot == std::string_view::npos ? Place{} : place_of(config, path.substr(0, dot));
-}
 
 // Adds problems of a room that knows no configuration, with the field they come from.
 void add(Problems& into, Problems from, const Config& config, std::string_view path) {

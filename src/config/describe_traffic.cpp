@@ -13,6 +13,8 @@ using workload::Load;
 using Source = TrafficForm::Source;
 
 constexpr std::string_view kLater = "not supported yet";
+// Requests have 32-bit numbers, and one of them means none.
+constexpr std::uint64_t kCountMax = UINT32_MAX - 1;
 
 void describe_distribution(Fields& f, Length& length) {
   const auto clamp = [&](Fields& b) {
@@ -213,10 +215,12 @@ void describe_load(Fields& f, TrafficForm& traffic, std::string_view by_default)
 }
 
 void describe_stop(Fields& f, TrafficForm::Stop& stop) {
-  f.whole("requests", stop.requests, {.min = 1}, "Requests of a synthetic source.");
+  f.whole("requests", stop.requests, {.min = 1, .max = kCountMax},
+          "Requests of a synthetic source.");
   f.real("requests_per_load_unit", stop.requests_per_load_unit, {.above = true},
          "Requests for each unit of concurrency or rate, rounded half to even, at least 1.");
-  f.whole("sessions", stop.sessions, {.min = 1}, "Sessions of a synthetic-session source.");
+  f.whole("sessions", stop.sessions, {.min = 1, .max = kCountMax},
+          "Sessions of a synthetic-session source.");
   f.real("sessions_per_load_unit", stop.sessions_per_load_unit, {.above = true},
          "Sessions for each unit of concurrency or rate, rounded half to even, at least 1.");
   f.real("max_virtual_time_seconds", stop.max_virtual_time_seconds, {.max = 1e9, .above = true},

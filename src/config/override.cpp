@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -25,6 +26,25 @@ tl::unexpected<Problems> invalid(const std::string& argument, const std::string&
 
 bool is_number(std::string_view segment) {
   return std::all_of(segment.begin(), segment.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// "mapping" or "list" when the value opens one and does not close it.
+std::optional<std::string_view> unclosed(std::string_view value) {
+  std::string open;  // what closes each one, innermost last
+  char quote = 0;
+  for (const char c : value) {
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '{' || c == '[') {
+      open += c == '{' ? '}' : ']';
+    } else if (!open.empty() && c == open.back()) {
+      open.pop_back();
+    }
+  }
+  if (open.empty()) return std::nullopt;
+  return open.back() == '}' ? "mapping" : "list";
 }
 
 void mark_as_set(Value& value) {
@@ -57,6 +77,8 @@ Result<void> apply_set(Value& root, const std::string& argument) {
   }
   Result<Value> value = read_yaml(std::string_view(argument).substr(equals + 1), "--set");
   if (!value) {
+    if (const auto what = unclosed(std::string_view(argument).substr(equals + 1)))
+      return invalid(argument, fmt::format("the value is an unclosed {}", *what));
     for (Problem& problem : value.error())
       problem.message = fmt::format("invalid --set {}: {}", argument, problem.message);
     return tl::unexpected(std::move(value.error()));

@@ -56,6 +56,13 @@ TEST(Override, SplitsAtTheFirstEqualsSignAndReadsAYamlValue) {
   EXPECT_EQ(root.find("n")->value.kind, Value::Kind::Null);
 }
 
+TEST(Override, SaysThatAMappingOrAListIsNotClosed) {
+  Value root = tree("{}");
+  EXPECT_THAT(problem(root, "a={"), HasSubstr("--set a={: the value is an unclosed mapping"));
+  EXPECT_THAT(problem(root, "a=[1"), HasSubstr("the value is an unclosed list"));
+  EXPECT_THAT(problem(root, "a={b: [1, ']']"), HasSubstr("the value is an unclosed mapping"));
+}
+
 TEST(Override, RefusesPathsThatAreNotNames) {
   Value root = tree("engine: {model: a, list: [1]}");
   EXPECT_THAT(problem(root, "x"), HasSubstr("invalid --set x: it has no '='"));
@@ -72,7 +79,7 @@ TEST(Override, RefusesPathsThatAreNotNames) {
 
 TEST(Override, NamesThePlaceWhereAValueIsNotYaml) {
   Value root = tree("{}");
-  EXPECT_THAT(problem(root, "a=[1"), HasSubstr("--set:1:"));
+  EXPECT_THAT(problem(root, "a=}"), HasSubstr("--set:1:"));
   EXPECT_THAT(problem(root, "a=[1"), HasSubstr("invalid --set a=[1"));
   EXPECT_THAT(problem(root, "a={b: 1, b: 2}"), HasSubstr("given twice"));
 }

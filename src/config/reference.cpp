@@ -23,12 +23,9 @@ std::string type_text(const Outline& field) {
   const Item& item = *field.item;
   std::string text;
   switch (item.type) {
-    case Item::Type::Whole: {
-      text = fmt::format("whole number >= {}", item.whole.min);
-      if (item.whole.max != UINT64_MAX && item.whole.max != UINT32_MAX)
-        text += fmt::format(", <= {}", item.whole.max);
+    case Item::Type::Whole:
+      text = fmt::format("whole number from {} to {}", item.whole.min, item.whole.max);
       break;
-    }
     case Item::Type::Real:
       text = fmt::format("number {} {}", item.real.above ? ">" : ">=", number(item.real.min));
       if (std::isfinite(item.real.max)) text += fmt::format(", <= {}", number(item.real.max));
@@ -168,6 +165,14 @@ std::string tag_help(const Found& found) {
   return text;
 }
 
+std::vector<std::string> accepted_names(const std::vector<Outline>& fields) {
+  std::vector<std::string> names;
+  for (const Outline& field : fields) {
+    if (field.kind != Outline::Kind::Later) names.push_back(field.name);
+  }
+  return names;
+}
+
 std::string help_of(const Found& found) {
   if (found.tag_of != nullptr) return tag_help(found);
   const Outline& field = *found.field;
@@ -176,12 +181,16 @@ std::string help_of(const Found& found) {
   std::string text = fmt::format("{}\n  {}\n", found.path, field.help);
   if (!found.when.empty()) text += fmt::format("  goes with {}\n", found.when);
   if (field.kind == Outline::Kind::Mapping) {
-    std::vector<std::string> names =
-        field.tag.empty() ? std::vector<std::string>{} : std::vector<std::string>{field.tag};
-    for (const Outline& inner : field.fields) {
-      if (inner.kind != Outline::Kind::Later) names.push_back(inner.name);
+    std::vector<std::string> names = accepted_names(field.fields);
+    if (!field.tag.empty()) names.insert(names.begin(), field.tag);
+    text += fmt::format("  fields: {}\n", fmt::join(names, ", "));
+    for (const Outline& branch : field.branches) {
+      if (branch.kind == Outline::Kind::Later) continue;
+      const std::vector<std::string> own = accepted_names(branch.fields);
+      text += fmt::format("  with {}: {}: {}\n", field.tag, branch.name,
+                          own.empty() ? "no more" : fmt::format("{}", fmt::join(own, ", ")));
     }
-    return text + fmt::format("  fields: {}\n", fmt::join(names, ", "));
+    return text;
   }
   return text + fmt::format("  type: {}\n  default: {}\n", type_text(field), default_text(field));
 }
@@ -259,7 +268,7 @@ Result<std::string> field_help(const std::string& path) {
     if (found.path == path) text += help_of(found);
   }
   if (!text.empty()) return text;
-  const auto nearest = nearest_name(path, paths, 4);
+  const auto nearest = nearest_name(path, paths);
   return fail({"config.unknown_key",
                fmt::format("{} is not a field of the configuration", path),
                {},

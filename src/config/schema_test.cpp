@@ -59,6 +59,14 @@ TEST(Schema, NamesTheNearestFieldForAMistypedOne) {
   EXPECT_THAT(to_text(help.error().front()), HasSubstr("did you mean engine.hardware?"));
 }
 
+TEST(Schema, ListsTheFieldsOfEachTypeOfATaggedMapping) {
+  const auto help = field_help("engine.workers.aggregated.kv_cache.capacity");
+  ASSERT_TRUE(help);
+  EXPECT_THAT(*help, HasSubstr("  fields: type\n"
+                               "  with type: default: memory_fraction, cuda_graph_reserved_bytes\n"
+                               "  with type: fixed: blocks, bytes\n"));
+}
+
 // An open object would let an editor accept what predict refuses.
 void expect_closed(const Json& schema, const std::string& at) {
   if (schema.is_object() && schema.value("type", Json()) == "object") {

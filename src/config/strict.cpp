@@ -73,7 +73,7 @@ std::optional<WholeNumber> as_whole(const Value& value) {
   if (digits.empty() || !std::all_of(digits.begin(), digits.end(), is_digit)) return std::nullopt;
   if (digits.size() > 1 && digits[0] == '0') return std::nullopt;
   const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), number.magnitude);
-  if (end.ec != std::errc() || end.ptr != digits.data() + digits.size()) return std::nullopt;
+  number.overflow = end.ec == std::errc::result_out_of_range;
   return number;
 }
 

@@ -11,9 +11,11 @@
 
 namespace servecast::config {
 
-// A whole number that fits 64 bits; `negative` tells -0 and below apart.
+// A whole number; `negative` tells -0 and below apart, `overflow` that the magnitude does not fit
+// 64 bits.
 struct WholeNumber {
   bool negative = false;
+  bool overflow = false;
   std::uint64_t magnitude = 0;
 };
 

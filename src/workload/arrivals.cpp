@@ -87,16 +87,16 @@ Time Arrivals::next() {
   return Time{*ns};
 }
 
-std::optional<Problem> check_arrivals(const Load& load, std::uint64_t count) {
+std::optional<Problem> check_arrivals(const Load& load, std::string_view rate_field,
+                                      std::uint64_t count) {
   if (load.kind == Load::Kind::Burst) return std::nullopt;
   if (!std::isfinite(1000.0 / load.per_second)) {
-    return Problem{
-        "workload.rate_too_small",
-        fmt::format("traffic.load rate is {} per second: too small, the mean gap 1000 / rate "
-                    "milliseconds is infinite",
-                    load.per_second),
-        {},
-        "the longest simulated time is 146 years"};
+    return Problem{"workload.rate_too_small",
+                   fmt::format("{} is {}: too small, the mean gap 1000 / rate "
+                               "milliseconds is infinite",
+                               rate_field, load.per_second),
+                   {},
+                   "the longest simulated time is 146 years"};
   }
   Arrivals arrivals(load);
   const double count_double = static_cast<double>(count);
@@ -104,13 +104,12 @@ std::optional<Problem> check_arrivals(const Load& load, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const double ms = arrivals.next_ms();
     if (ns_from_ms(ms).has_value()) continue;
-    return Problem{
-        "workload.arrival_out_of_range",
-        fmt::format("traffic.load rate is {} per second: arrival {} of {} would be at {} ms, "
-                    "past the range of simulated time",
-                    load.per_second, i + 1, count, ms),
-        {},
-        "the longest simulated time is 146 years; raise the rate or lower the count"};
+    return Problem{"workload.arrival_out_of_range",
+                   fmt::format("{} is {}: arrival {} of {} would be at {} ms, "
+                               "past the range of simulated time",
+                               rate_field, load.per_second, i + 1, count, ms),
+                   {},
+                   "the longest simulated time is 146 years; raise the rate or lower the count"};
   }
   return std::nullopt;
 }

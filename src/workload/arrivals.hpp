@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "base/problem.hpp"
 #include "base/random.hpp"
@@ -34,7 +35,8 @@ class Arrivals {
 };
 
 // What makes `count` arrivals impossible: a mean gap that is infinite, or times past the range of
-// the clock.
-std::optional<Problem> check_arrivals(const Load& load, std::uint64_t count);
+// the clock. `rate_field` is the name of the rate in messages.
+std::optional<Problem> check_arrivals(const Load& load, std::string_view rate_field,
+                                      std::uint64_t count);
 
 }  // namespace servecast::workload

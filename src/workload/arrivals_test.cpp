@@ -92,29 +92,33 @@ TEST(Arrivals, NoGapPassesTheStatedMaximum) {
   }
 }
 
+constexpr std::string_view kRate = "traffic.load.requests_per_second";
+
 TEST(Arrivals, ARateWithAnInfiniteMeanGapIsRefused) {  // replay.md 32 case 6
-  const auto problem = check_arrivals({.kind = Load::Kind::Poisson, .per_second = 1e-320}, 2);
+  const auto problem =
+      check_arrivals({.kind = Load::Kind::Poisson, .per_second = 1e-320}, kRate, 2);
   ASSERT_TRUE(problem.has_value());
   EXPECT_EQ(problem->code, "workload.rate_too_small");
-  EXPECT_THAT(problem->message, HasSubstr("too small"));
+  EXPECT_THAT(problem->message, HasSubstr("traffic.load.requests_per_second is 1e-320: too small"));
 }
 
 TEST(Arrivals, TimesPastTheClockAreRefusedByTheirNumber) {
   const Load load{.kind = Load::Kind::ConstantRate, .per_second = 1e-9};  // a gap of 1e12 ms
-  EXPECT_FALSE(check_arrivals(load, 5).has_value());
-  const auto problem = check_arrivals(load, 6);
+  EXPECT_FALSE(check_arrivals(load, kRate, 5).has_value());
+  const auto problem = check_arrivals(load, kRate, 6);
   ASSERT_TRUE(problem.has_value());
   EXPECT_THAT(problem->message, HasSubstr("arrival 6 of 6"));
 }
 
 TEST(Arrivals, DrawsThatStayInRangeAreAcceptedThoughTheWorstCaseWouldNot) {
   // Worst case 100 * 36.7e11 ms, expected 100 * 1e10 ms.
-  EXPECT_FALSE(check_arrivals({.kind = Load::Kind::Poisson, .per_second = 1e-7}, 100).has_value());
+  EXPECT_FALSE(
+      check_arrivals({.kind = Load::Kind::Poisson, .per_second = 1e-7}, kRate, 100).has_value());
 }
 
 TEST(Arrivals, AGammaWhoseScaleOverflowsIsRefused) {
   const Load load{.kind = Load::Kind::Gamma, .per_second = 1, .smoothness = 1e-320};
-  EXPECT_TRUE(check_arrivals(load, 2).has_value());
+  EXPECT_TRUE(check_arrivals(load, kRate, 2).has_value());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -73,11 +74,14 @@ struct Fault {
 };
 using Checked = std::optional<Fault>;
 
-std::string shown(dom::element value) {
+std::string cut(std::string_view text) {
   constexpr std::size_t kShownMax = 60;
-  std::string text = simdjson::minify(value);
-  if (text.size() > kShownMax) text = text.substr(0, kShownMax) + "...";
-  return text;
+  if (text.size() <= kShownMax) return std::string(text);
+  return std::string(text.substr(0, kShownMax)) + "...";
+}
+
+std::string shown(dom::element value) {
+  return cut(simdjson::minify(value));
 }
 
 Fault wrong(std::string_view field, dom::element value, std::string_view rule) {
@@ -133,35 +137,58 @@ void append_json_text(std::string& out, std::string_view text) {
   out += '"';
 }
 
+// A whole number in decimal digits that 64 bits cannot hold.
+bool is_too_large(std::string_view word) {
+  const bool negative = word.starts_with('-');
+  const std::string_view digits = word.substr(negative ? 1 : 0);
+  if (digits.empty() || digits.find_first_not_of("0123456789") != digits.npos) return false;
+  std::int64_t below_zero = 0;
+  std::uint64_t positive = 0;
+  const char* const end = word.data() + word.size();
+  const auto result = negative ? std::from_chars(word.data(), end, below_zero)
+                               : std::from_chars(word.data(), end, positive);
+  return result.ec == std::errc::result_out_of_range;
+}
+
 // What keeps a line from being JSON, in words; names the field when a number is the cause.
 Fault not_json(std::string_view line, simdjson::error_code code) {
   if (code == simdjson::UTF8_ERROR) return {"trace.json", "the line is not UTF-8", ""};
   constexpr std::string_view kBetweenWords = "{}[],:\" \t\r";
   // Walk the tokens outside of strings: writers spell NaN and infinity as bare words.
   std::string_view key;
+  int open = 0;  // braces and brackets
+  bool is_text_open = false;
   for (std::size_t i = 0; i < line.size();) {
     if (line[i] == '"') {
       const std::size_t start = ++i;
       while (i < line.size() && line[i] != '"') i += line[i] == '\\' ? 2 : 1;
       key = line.substr(start, std::min(i, line.size()) - start);
+      is_text_open = i >= line.size();
       ++i;
       continue;
     }
     const std::size_t start = i;
     while (i < line.size() && kBetweenWords.find(line[i]) == kBetweenWords.npos) ++i;
     if (i == start) {
+      if (line[i] == '{' || line[i] == '[') ++open;
+      if (line[i] == '}' || line[i] == ']') --open;
       ++i;
       continue;
     }
     const std::string word(line.substr(start, i - start));
+    if (is_too_large(word)) {
+      return {"trace.value", fmt::format("{} is {}: the number is too large", cut(key), cut(word)),
+              ""};
+    }
     char* end = nullptr;
     const double number = std::strtod(word.c_str(), &end);
     if (end == word.c_str() + word.size() && !std::isfinite(number)) {
-      return {"trace.value", fmt::format("{} is {}: must be a finite number", key, word), ""};
+      return {"trace.value", fmt::format("{} is {}: must be a finite number", cut(key), word), ""};
     }
   }
-  const std::size_t last = line.find_last_not_of(" \t\r");
-  if (last == line.npos || line[last] != '}') {
+  const std::size_t first = line.find_first_not_of(" \t");
+  const bool is_object = first != line.npos && line[first] == '{';
+  if (is_object && (open > 0 || is_text_open)) {
     return {"trace.json", "the line ends inside its JSON object", "the file may be cut off here"};
   }
   return {"trace.json", "the line is not one JSON object", ""};

@@ -375,7 +375,8 @@ TEST(MooncakeErrors, IdsAreWholeNumbersOf64Bits) {
   EXPECT_EQ(complaint(row("[\"a\"]")), "hash_ids[0] is \"a\"" + rule);
   EXPECT_EQ(complaint(row("7")), "hash_ids is 7: must be a list of whole numbers");
   EXPECT_THAT(complaint(row("[]")), HasSubstr("0 hash_ids of 512 tokens make 0"));
-  EXPECT_EQ(complaint(row("[18446744073709551616]")), "the line is not one JSON object");
+  EXPECT_EQ(complaint(row("[18446744073709551616]")),
+            "hash_ids is 18446744073709551616: the number is too large");
 }
 
 TEST(MooncakeErrors, ALengthFromIdsMustFit) {
@@ -402,7 +403,15 @@ TEST(MooncakeErrors, LinesThatAreNoObjects) {
   EXPECT_EQ(complaint(R"({"a":1} {"b":2})"), "the line is not one JSON object");
   EXPECT_EQ(complaint("{\"a\":\"\xFF\"}"), "the line is not UTF-8");
   EXPECT_EQ(complaint(R"({"a" 1})"), "the line is not one JSON object");
-  EXPECT_EQ(complaint("not json"), "the line ends inside its JSON object");
+  EXPECT_EQ(complaint("hello"), "the line is not one JSON object");
+  EXPECT_EQ(complaint(R"({"a":1} x)"), "the line is not one JSON object");
+}
+
+TEST(MooncakeErrors, NumbersThat64BitsCannotHoldAreNamed) {
+  for (const std::string number : {"18446744073709551616", "-9223372036854775809"}) {
+    EXPECT_EQ(complaint(R"({"timestamp":0,"output_length":1,"input_length":)" + number + "}"),
+              "input_length is " + number + ": the number is too large");
+  }
 }
 
 TEST(MooncakeErrors, KeysGivenTwice) {

@@ -40,7 +40,7 @@ class Rules {
   void check_source(const SyntheticSource& source);
   void check_source(const SessionSource& source);
   void check_source(const TraceSource& source);
-  void check_load(const Load& load, bool of_sessions);
+  void check_load(const Load& load, std::string_view rate);
   Problems take() { return std::move(problems_); }
 
  private:
@@ -98,7 +98,7 @@ void Rules::check_source(const TraceSource& source) {
          "leave start out: the earliest row is then at time 0");
 }
 
-void Rules::check_load(const Load& load, bool of_sessions) {
+void Rules::check_load(const Load& load, std::string_view rate) {
   switch (load.kind) {
     case Load::Kind::Concurrency:
       require(load.concurrency >= 1, "traffic.load.concurrency", load.concurrency, "at least 1");
@@ -109,9 +109,7 @@ void Rules::check_load(const Load& load, bool of_sessions) {
       [[fallthrough]];
     case Load::Kind::Poisson:
     case Load::Kind::ConstantRate:
-      require(is_positive(load.per_second),
-              of_sessions ? "traffic.load.sessions_per_second" : "traffic.load.requests_per_second",
-              load.per_second, "positive and finite");
+      require(is_positive(load.per_second), rate, load.per_second, "positive and finite");
       return;
     case Load::Kind::TraceTimestamps:
       require(is_positive(load.speedup), "traffic.load.speedup", load.speedup,
@@ -122,6 +120,16 @@ void Rules::check_load(const Load& load, bool of_sessions) {
   }
 }
 
+// The user's name of Stop::count.
+std::string count_field(const Spec& spec) {
+  return std::holds_alternative<SessionSource>(spec.source) ? "traffic.stop.sessions"
+                                                            : "traffic.stop.requests";
+}
+
+std::string relative_count_field(const Spec& spec) {
+  return count_field(spec) + "_per_load_unit";
+}
+
 // The load that a relative stop multiplies.
 double load_units(const Load& load) {
   return load.kind == Load::Kind::Concurrency ? static_cast<double>(load.concurrency)
@@ -130,10 +138,15 @@ double load_units(const Load& load) {
 
 }  // namespace
 
+std::string_view rate_field(const Spec& spec) {
+  return std::holds_alternative<SessionSource>(spec.source) ? "traffic.load.sessions_per_second"
+                                                            : "traffic.load.requests_per_second";
+}
+
 Problems check_spec(const Spec& spec) {
   Rules rules;
   std::visit([&](const auto& source) { rules.check_source(source); }, spec.source);
-  rules.check_load(spec.load, std::holds_alternative<SessionSource>(spec.source));
+  rules.check_load(spec.load, rate_field(spec));
   const Load::Kind kind = spec.load.kind;
   if (std::holds_alternative<TraceSource>(spec.source)) {
     rules.forbid(kind != Load::Kind::TraceTimestamps && kind != Load::Kind::Concurrency,
@@ -152,12 +165,12 @@ Problems check_spec(const Spec& spec) {
                "traffic.stop needs either a count or a count per load unit",
                "for example requests: 100");
   if (stop.count) {
-    rules.require(*stop.count >= 1 && *stop.count <= kSessionsMax, "traffic.stop count",
-                  *stop.count, fmt::format("from 1 to {}", kSessionsMax));
+    rules.require(*stop.count >= 1 && *stop.count <= kSessionsMax, count_field(spec), *stop.count,
+                  fmt::format("from 1 to {}", kSessionsMax));
   }
   if (stop.per_load_unit) {
-    rules.require(is_positive(*stop.per_load_unit), "traffic.stop count per load unit",
-                  *stop.per_load_unit, "positive and finite");
+    rules.require(is_positive(*stop.per_load_unit), relative_count_field(spec), *stop.per_load_unit,
+                  "positive and finite");
     rules.forbid(
         kind == Load::Kind::Burst,
         "traffic.stop counts per load unit: traffic.load.type burst has no rate to multiply",
@@ -173,12 +186,12 @@ Result<std::uint32_t> resolve_count(const Spec& spec) {
   const double count =
       std::max(1.0, std::nearbyint(*spec.stop.per_load_unit * load_units(spec.load)));
   if (count > static_cast<double>(kSessionsMax)) {
-    return fail(
-        {"workload.range",
-         fmt::format("traffic.stop: {} per load unit times a load of {} is {}: must be at most {}",
-                     *spec.stop.per_load_unit, load_units(spec.load), count, kSessionsMax),
-         {},
-         ""});
+    return fail({"workload.range",
+                 fmt::format("{} is {}: times a load of {} that is {}, must be at most {}",
+                             relative_count_field(spec), *spec.stop.per_load_unit,
+                             load_units(spec.load), count, kSessionsMax),
+                 {},
+                 ""});
   }
   return static_cast<std::uint32_t>(count);
 }

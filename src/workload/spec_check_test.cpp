@@ -107,9 +107,9 @@ TEST(Spec, EveryBrokenRuleNamesFieldValueAndRule) {
   EXPECT_EQ(only_message({.source = SessionSource{.block_size = 0}}),
             "traffic.source.block_size is 0: must be at least 1");
   EXPECT_EQ(only_message({.stop = {.count = 0}}),
-            "traffic.stop count is 0: must be from 1 to 4294967294");
+            "traffic.stop.requests is 0: must be from 1 to 4294967294");
   EXPECT_EQ(only_message({.stop = {.per_load_unit = -1.0}}),
-            "traffic.stop count per load unit is -1: must be positive and finite");
+            "traffic.stop.requests_per_load_unit is -1: must be positive and finite");
 }
 
 TEST(Spec, CombinationsWithoutMeaningAreRefused) {

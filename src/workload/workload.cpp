@@ -178,7 +178,8 @@ Result<std::variant<Generated, Trace>> build_source(const Spec& spec) {
   const Result<std::uint32_t> count = resolve_count(spec);
   if (!count) return tl::unexpected(count.error());
   if (spec.load.kind != Load::Kind::Concurrency) {
-    if (auto problem = check_arrivals(spec.load, *count)) return fail(std::move(*problem));
+    if (auto problem = check_arrivals(spec.load, rate_field(spec), *count))
+      return fail(std::move(*problem));
   }
   const auto* sessions = std::get_if<SessionSource>(&spec.source);
   Result<Generated> generated =
