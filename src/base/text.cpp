@@ -49,7 +49,7 @@ std::string grouped(double value) {
   const std::size_t first = text[0] == '-' ? 1 : 0;
   for (std::size_t i = text.find('.'); i > first + 3;) {
     i -= 3;
-    text.insert(i, ",");
+    text.insert(i, 1, ',');
   }
   return text;
 }
