@@ -199,16 +199,13 @@ void Worker::cancel(Slot slot, Instant now) {
     scheduler_.cancel(slot);
   }
   std::vector<Time> times = scheduler_.token_times(slot, scheduler_.passes());
-  if (!stepping_) {
-    std::vector<std::int64_t> gaps;
-    scheduler_.gaps_of(slot, scheduler_.passes(), gaps);
-    for (const std::int64_t gap : gaps) {
-      // The pass in flight adds its gaps when it ends; they must be there before they are taken.
-      if (in_flight_) {
-        pass_.outcome.taken_back.push_back(gap);
-      } else {
-        gaps_.add(gap, -1);
-      }
+  for (std::size_t i = 1; !stepping_ && i < times.size(); ++i) {
+    const std::int64_t gap = (times[i] - times[i - 1]).ns;
+    // The pass in flight adds its gaps when it ends; they must be there before they are taken.
+    if (in_flight_) {
+      pass_.outcome.taken_back.push_back(gap);
+    } else {
+      gaps_.add(gap, -1);
     }
   }
   if (in_flight_ && !times.empty() && times.back() == pass_.end) times.pop_back();

@@ -7,7 +7,7 @@
 //   worker.submit(slot, {now, driven});
 //   Time wake = worker.drive(now);       // when idle
 //   worker.retire(wake);                 // at that time
-//   for (Slot s : worker.take_ended()) ...
+//   for (Slot s : worker.ended()) ...  // then clear it
 //
 // Invariant: at most one of (pass in flight, run) exists; when neither does, the worker is idle.
 #pragma once

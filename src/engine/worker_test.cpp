@@ -368,6 +368,63 @@ TEST(Worker, TellsEachPassThatEndedWhenCaptured) {
 
 // The time cap, and whole scripts in both modes.
 
+// Three requests; one is canceled at `when`; both modes must show the same of it and of the others.
+struct CancelOutcome {
+  std::vector<Slot> ended;
+  std::vector<std::uint32_t> generated;
+  std::vector<std::int64_t> first, last;
+  std::vector<std::pair<std::int64_t, std::uint64_t>> gaps;
+  std::uint32_t active_after = 0, active_end = 0;
+  friend bool operator==(const CancelOutcome&, const CancelOutcome&) = default;
+};
+CancelOutcome cancel_at(bool stepping, Time when, Slot victim) {
+  Machine machine;
+  machine.stepping = stepping;
+  Bench bench(machine);
+  for (const std::uint32_t output : {9U, 12U, 5U}) bench.submit(4, output, {{0}, false});
+  bool canceled = false;
+  CancelOutcome outcome;
+  Time now{0};
+  for (;;) {
+    if (bench.worker.idle() && !bench.worker.drive(now)) break;
+    now = bench.worker.wake();
+    if (!canceled && now > when) {
+      bench.worker.cancel(victim, {when, true});
+      outcome.active_after = bench.active();
+      canceled = true;
+      now = when;
+      continue;
+    }
+    bench.worker.retire(now);
+  }
+  EXPECT_TRUE(canceled);
+  EXPECT_EQ(bench[victim].ending, scheduler::Ending::Canceled);
+  outcome.ended = bench.worker.ended();
+  for (const Slot slot : {0U, 1U, 2U}) {
+    outcome.generated.push_back(bench[slot].generated);
+    outcome.first.push_back(bench[slot].first_token.ns);
+    outcome.last.push_back(bench[slot].last_token.ns);
+  }
+  outcome.gaps = bench.gaps.table();
+  outcome.active_end = bench.active();
+  return outcome;
+}
+
+TEST(Worker, ACanceledRequestShowsNothingLaterAndCountsInNoGapInBothModes) {
+  for (std::int64_t when = 0; when < 18; ++when) {
+    for (const Slot victim : {0U, 1U}) {
+      const CancelOutcome plain = cancel_at(true, {when}, victim);
+      const CancelOutcome fast = cancel_at(false, {when}, victim);
+      EXPECT_TRUE(plain == fast) << "canceled at " << when << ", request " << victim;
+      EXPECT_EQ(plain.active_end, 0U);
+      EXPECT_LE(plain.last[victim] == kNever.ns ? 0 : plain.last[victim], when);
+      std::uint64_t counted = 0;
+      for (const auto& [gap, count] : fast.gaps) counted += count;
+      EXPECT_EQ(counted, (victim == 0 ? 11U : 8U) + 4U);
+    }
+  }
+}
+
 struct Arrival {
   std::int64_t at;
   bool driven;  // released after the drive phase of its instant

@@ -102,7 +102,6 @@ class RequestSlab {
   }
   Request& operator[](Slot slot) { return requests_[slot]; }
   const Request& operator[](Slot slot) const { return requests_[slot]; }
-  std::size_t size() const { return requests_.size() - free_.size(); }
 
  private:
   std::vector<Request> requests_;
