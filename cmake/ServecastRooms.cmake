@@ -14,8 +14,9 @@ target_compile_options(servecast_flags INTERFACE
   -ffp-contract=off -fno-fast-math -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
   -Wall -Wextra -Wconversion -Wshadow -Wswitch-enum $<$<BOOL:${SERVECAST_WERROR}>:-Werror>)
 
+# HOT: the room's code runs once per token or pass of a simulation.
 function(servecast_room name)
-  cmake_parse_arguments(arg "" "" "ROOMS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "HOT" "" "ROOMS;LIBRARIES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp" "${CMAKE_CURRENT_SOURCE_DIR}/*/*.cpp")
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
@@ -28,6 +29,9 @@ function(servecast_room name)
     set(scope INTERFACE)
   endif()
   target_link_libraries(servecast_${name} ${scope} servecast_flags)
+  if(arg_HOT)
+    target_compile_options(servecast_${name} PRIVATE $<$<CONFIG:Release>:-O3>)
+  endif()
   foreach(room IN LISTS arg_ROOMS)
     target_link_libraries(servecast_${name} ${scope} servecast_${room})
   endforeach()

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/divider.hpp"
 #include "base/hash.hpp"
 #include "base/problem.hpp"
 #include "base/random.hpp"
@@ -83,6 +84,14 @@ TEST(Hash, GivesThePublishedBlockHashes) {  // replay.md 32 case 1
   EXPECT_EQ(chained_block_hash(second, local_block_hash(one)), 8356413304355882789ULL);
 }
 
+TEST(Hash, TheBlockHashIsXxh3WithItsSeedAtEverySize) {
+  std::vector<std::uint32_t> tokens;
+  for (std::uint32_t size = 0; size < 600; ++size) {
+    EXPECT_EQ(local_block_hash(tokens), xxh3(tokens.data(), 4 * tokens.size(), 1337)) << size;
+    tokens.push_back(size * 2654435761U);
+  }
+}
+
 TEST(Hash, Sha256OfTheEmptyText) {
   EXPECT_EQ(sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
@@ -93,6 +102,31 @@ TEST(Hash, Sha256InPiecesIsThatOfTheWhole) {
   // FIPS 180-2, appendix B.1.
   EXPECT_EQ(digest.hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(Divider, EqualsTheOperatorsForEveryKindOfNumber) {
+  const std::vector<std::uint32_t> interesting = {0,         1,
+                                                  2,         3,
+                                                  5,         63,
+                                                  64,        65,
+                                                  2175,      2176,
+                                                  2177,      65535,
+                                                  65536,     (1u << 31) - 1,
+                                                  1u << 31,  UINT32_MAX - 1,
+                                                  UINT32_MAX};
+  Random random(7);
+  for (int run = 0; run < 20000; ++run) {
+    std::uint32_t divisor = 0;
+    while (divisor == 0)
+      divisor = run % 2 == 0 ? interesting[random.below(interesting.size())]
+                             : random.word() >> random.below(32);
+    const std::uint32_t n = run % 3 == 0 ? interesting[random.below(interesting.size())]
+                                         : random.word() >> random.below(32);
+    const Divider divider(divisor);
+    ASSERT_EQ(divider.quotient(n), n / divisor) << n << " / " << divisor;
+    ASSERT_EQ(divider.remainder(n), n % divisor) << n << " / " << divisor;
+    ASSERT_EQ(divider.ceiling(n), n / divisor + (n % divisor > 0 ? 1 : 0)) << n << " / " << divisor;
+  }
 }
 
 TEST(Text, PrintsDoublesShortestAndMarked) {  // replay.md 24

@@ -19,20 +19,34 @@ static_assert(std::endian::native == std::endian::little,
               "block hashes are over little-endian words");
 
 namespace {
+
 constexpr std::uint64_t kBlockSeed = 1337;
+
+// What XXH3 derives from the seed for every long input, derived once.
+const auto kBlockSecret = [] {
+  std::array<unsigned char, XXH3_SECRET_DEFAULT_SIZE> secret{};
+  XXH3_generateSecret_fromSeed(secret.data(), kBlockSeed);
+  return secret;
+}();
+
+std::uint64_t block_hash(const void* bytes, std::size_t size) {
+  return XXH3_64bits_withSecretandSeed(bytes, size, kBlockSecret.data(), kBlockSecret.size(),
+                                       kBlockSeed);
 }
+
+}  // namespace
 
 std::uint64_t xxh3(const void* bytes, std::size_t size, std::uint64_t seed) {
   return XXH3_64bits_withSeed(bytes, size, seed);
 }
 
 std::uint64_t local_block_hash(std::span<const std::uint32_t> tokens) {
-  return xxh3(tokens.data(), tokens.size_bytes(), kBlockSeed);
+  return block_hash(tokens.data(), tokens.size_bytes());
 }
 
 std::uint64_t chained_block_hash(std::uint64_t parent, std::uint64_t local) {
   const std::array<std::uint64_t, 2> words{parent, local};
-  return xxh3(words.data(), sizeof words, kBlockSeed);
+  return block_hash(words.data(), sizeof words);
 }
 
 namespace {

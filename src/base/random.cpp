@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numbers>
 
@@ -13,15 +14,29 @@
 namespace servecast {
 namespace {
 
-inline void quarter_round(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c, std::uint32_t& d) {
+// A row of the 4 x 4 state; the four columns are mixed at once.
+using Row = std::uint32_t __attribute__((vector_size(16)));
+
+template <int Bits>
+Row rotl(Row x) {
+  return (x << Bits) | (x >> (32 - Bits));
+}
+
+template <int Places>
+Row turn(Row x) {
+  return __builtin_shufflevector(x, x, Places, (Places + 1) % 4, (Places + 2) % 4,
+                                 (Places + 3) % 4);
+}
+
+inline void mix_columns(Row& a, Row& b, Row& c, Row& d) {
   a += b;
-  d = std::rotl(d ^ a, 16);
+  d = rotl<16>(d ^ a);
   c += d;
-  b = std::rotl(b ^ c, 12);
+  b = rotl<12>(b ^ c);
   a += b;
-  d = std::rotl(d ^ a, 8);
+  d = rotl<8>(d ^ a);
   c += d;
-  b = std::rotl(b ^ c, 7);
+  b = rotl<7>(b ^ c);
 }
 
 }  // namespace
@@ -41,29 +56,26 @@ Random::Random(std::uint64_t seed, std::string_view purpose)
     : Random(xxh3(purpose.data(), purpose.size(), seed)) {}
 
 void Random::refill() {
-  std::array<std::uint32_t, 16> start{0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
-  for (std::size_t i = 0; i < 8; ++i) start[4 + i] = key_[i];
-  start[12] = static_cast<std::uint32_t>(block_index_);
-  start[13] = static_cast<std::uint32_t>(block_index_ >> 32);
-  std::array<std::uint32_t, 16> x = start;
+  const Row words{0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
+  const Row key_low{key_[0], key_[1], key_[2], key_[3]};
+  const Row key_high{key_[4], key_[5], key_[6], key_[7]};
+  const Row count{static_cast<std::uint32_t>(block_index_),
+                  static_cast<std::uint32_t>(block_index_ >> 32), 0, 0};
+  Row a = words, b = key_low, c = key_high, d = count;
   for (int round = 0; round < 6; ++round) {
-    quarter_round(x[0], x[4], x[8], x[12]);
-    quarter_round(x[1], x[5], x[9], x[13]);
-    quarter_round(x[2], x[6], x[10], x[14]);
-    quarter_round(x[3], x[7], x[11], x[15]);
-    quarter_round(x[0], x[5], x[10], x[15]);
-    quarter_round(x[1], x[6], x[11], x[12]);
-    quarter_round(x[2], x[7], x[8], x[13]);
-    quarter_round(x[3], x[4], x[9], x[14]);
+    mix_columns(a, b, c, d);
+    b = turn<1>(b);  // the diagonals become columns
+    c = turn<2>(c);
+    d = turn<3>(d);
+    mix_columns(a, b, c, d);
+    b = turn<3>(b);
+    c = turn<2>(c);
+    d = turn<1>(d);
   }
-  for (std::size_t i = 0; i < 16; ++i) block_[i] = x[i] + start[i];
+  const std::array<Row, 4> rows{a + words, b + key_low, c + key_high, d + count};
+  std::memcpy(block_.data(), rows.data(), sizeof block_);
   ++block_index_;
   used_ = 0;
-}
-
-std::uint32_t Random::word() {
-  if (used_ == 16) refill();
-  return block_[used_++];
 }
 
 std::uint64_t Random::next() {

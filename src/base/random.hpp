@@ -18,7 +18,10 @@ class Random {
   // A stream of its own for one purpose; adding a purpose never shifts another stream.
   Random(std::uint64_t seed, std::string_view purpose);
 
-  std::uint32_t word();  // the next 32 bits of the stream
+  std::uint32_t word() {  // the next 32 bits of the stream
+    if (used_ == 16) refill();
+    return block_[used_++];
+  }
   std::uint64_t next();  // low word first
   double unit();         // [0, 1), 53 bits
   double normal();       // standard normal, Box-Muller cosine branch: draws u1, then u2

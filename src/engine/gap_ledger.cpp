@@ -19,6 +19,7 @@ void GapLedger::insert(std::uint64_t gap, std::uint64_t times) {
   if (distinct_ == distinct_max_) {
     turn_into_buckets();
     buckets_[bucket_of(gap)] += times;
+    bucketed_.add(gap, times);
     return;
   }
   if (2 * (distinct_ + 1) > cells_.size()) grow();
@@ -41,7 +42,17 @@ void GapLedger::grow() {
   }
 }
 
+GapLedger::Sums GapLedger::sums() const {
+  if (!exact_) return bucketed_;
+  Sums sums;
+  for (const Cell& cell : cells_) {
+    if (cell.gap != kEmpty) sums.add(cell.gap, cell.count);
+  }
+  return sums;
+}
+
 void GapLedger::turn_into_buckets() {
+  bucketed_ = sums();
   exact_ = false;
   buckets_.assign(std::size_t{64 - kMantissaBits + 1} << kMantissaBits, 0);
   for (const Cell& cell : cells_) {

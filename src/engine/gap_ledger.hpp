@@ -26,21 +26,29 @@ class GapLedger {
     SERVECAST_DCHECK(gap_ns >= 0);
     const auto gap = static_cast<std::uint64_t>(gap_ns);
     const auto times = static_cast<std::uint64_t>(count);  // modulo 2^64, so that -1 takes one back
-    count_ += times;
-    const Int128 weighted = Int128{gap_ns} * count;
-    sum_ += weighted;
-    sum_squares_ += weighted * gap_ns;
     if (exact_) {
       add_exact(gap, times);
     } else {
       buckets_[bucket_of(gap)] += times;
+      bucketed_.add(gap, times);
     }
   }
 
   bool exact() const { return exact_; }
-  std::uint64_t count() const { return count_; }
-  UInt128 sum_ns() const { return static_cast<UInt128>(sum_); }
-  UInt128 sum_squares_ns() const { return static_cast<UInt128>(sum_squares_); }
+  // Always of the gaps themselves, also where the table has buckets.
+  struct Sums {
+    std::uint64_t count = 0;
+    UInt128 ns = 0, squares_ns = 0;  // modulo 2^128 while some are taken back before they are added
+
+    void add(std::uint64_t gap, std::uint64_t times) {
+      count += times;
+      const UInt128 weighted =
+          UInt128{gap} * static_cast<UInt128>(Int128{static_cast<std::int64_t>(times)});
+      ns += weighted;
+      squares_ns += weighted * gap;
+    }
+  };
+  Sums sums() const;
   // (gap, how often), ascending; a bucket is represented by its middle.
   std::vector<std::pair<std::int64_t, std::uint64_t>> table() const;
 
@@ -78,8 +86,7 @@ class GapLedger {
   unsigned shift_;
   std::uint64_t distinct_ = 0;
   std::vector<std::uint64_t> buckets_;
-  std::uint64_t count_ = 0;
-  Int128 sum_ = 0, sum_squares_ = 0;
+  Sums bucketed_;  // kept only where there are buckets; else the cells say it
 };
 
 }  // namespace servecast::engine

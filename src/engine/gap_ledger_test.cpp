@@ -41,15 +41,15 @@ struct Model {
 };
 
 void expect_equal_sums(const GapLedger& ledger, const Model& model) {
-  EXPECT_EQ(ledger.count(), model.count);
-  EXPECT_TRUE(ledger.sum_ns() == model.sum);
-  EXPECT_TRUE(ledger.sum_squares_ns() == model.sum_squares);
+  EXPECT_EQ(ledger.sums().count, model.count);
+  EXPECT_TRUE(ledger.sums().ns == model.sum);
+  EXPECT_TRUE(ledger.sums().squares_ns == model.sum_squares);
 }
 
 TEST(GapLedger, IsEmptyAtFirst) {
   const GapLedger ledger;
   EXPECT_TRUE(ledger.exact());
-  EXPECT_EQ(ledger.count(), 0U);
+  EXPECT_EQ(ledger.sums().count, 0U);
   EXPECT_THAT(ledger.table(), IsEmpty());
 }
 
@@ -60,9 +60,9 @@ TEST(GapLedger, CountsEachGapWithItsMultiplicityInAscendingOrder) {
   ledger.add(10, 1);
   ledger.add(30, 5);
   EXPECT_THAT(ledger.table(), ElementsAre(Pair(0, 1), Pair(10, 1), Pair(30, 7)));
-  EXPECT_EQ(ledger.count(), 9U);
-  EXPECT_TRUE(ledger.sum_ns() == 220);
-  EXPECT_TRUE(ledger.sum_squares_ns() == 6400);
+  EXPECT_EQ(ledger.sums().count, 9U);
+  EXPECT_TRUE(ledger.sums().ns == 220);
+  EXPECT_TRUE(ledger.sums().squares_ns == 6400);
 }
 
 TEST(GapLedger, AGapThatWasTakenBackWasNeverThere) {
@@ -72,9 +72,9 @@ TEST(GapLedger, AGapThatWasTakenBackWasNeverThere) {
   ledger.add(10, -2);
   ledger.add(20, -1);
   EXPECT_THAT(ledger.table(), ElementsAre(Pair(10, 1)));
-  EXPECT_EQ(ledger.count(), 1U);
-  EXPECT_TRUE(ledger.sum_ns() == 10);
-  EXPECT_TRUE(ledger.sum_squares_ns() == 100);
+  EXPECT_EQ(ledger.sums().count, 1U);
+  EXPECT_TRUE(ledger.sums().ns == 10);
+  EXPECT_TRUE(ledger.sums().squares_ns == 100);
 }
 
 TEST(GapLedger, AGapMayBeTakenBackBeforeItIsAdded) {
@@ -82,15 +82,15 @@ TEST(GapLedger, AGapMayBeTakenBackBeforeItIsAdded) {
   ledger.add(10, -1);
   ledger.add(10, 3);
   EXPECT_THAT(ledger.table(), ElementsAre(Pair(10, 2)));
-  EXPECT_TRUE(ledger.sum_ns() == 20);
+  EXPECT_TRUE(ledger.sums().ns == 20);
 }
 
 TEST(GapLedger, SumsPastSixtyFourBits) {
   GapLedger ledger;
   const std::int64_t year = std::int64_t{31'536'000} * 1'000'000'000;
   ledger.add(year, 1000);
-  EXPECT_TRUE(ledger.sum_ns() == static_cast<UInt128>(year) * 1000);
-  EXPECT_TRUE(ledger.sum_squares_ns() ==
+  EXPECT_TRUE(ledger.sums().ns == static_cast<UInt128>(year) * 1000);
+  EXPECT_TRUE(ledger.sums().squares_ns ==
               static_cast<UInt128>(year) * static_cast<UInt128>(year) * 1000);
 }
 
@@ -127,7 +127,7 @@ TEST(GapLedger, StaysExactUpToTheLimitOfDistinctGaps) {
   EXPECT_TRUE(ledger.exact());
   ledger.add(8000, 1);
   EXPECT_FALSE(ledger.exact());
-  EXPECT_EQ(ledger.count(), 6U);
+  EXPECT_EQ(ledger.sums().count, 6U);
 }
 
 TEST(GapLedger, SmallGapsKeepABucketEach) {
@@ -154,7 +154,7 @@ TEST(GapLedger, ABucketIsWithinATenthOfAPercentOfItsGapsAtEverySize) {
       EXPECT_EQ(table[0].second, 4U);
       const double error = static_cast<double>(table[0].first - gap) / static_cast<double>(gap);
       EXPECT_LE(std::abs(error), 1.0 / 2048) << gap << ": half a bucket";
-      EXPECT_TRUE(ledger.sum_ns() == static_cast<UInt128>(gap) * 4) << "the sums stay exact";
+      EXPECT_TRUE(ledger.sums().ns == static_cast<UInt128>(gap) * 4) << "the sums stay exact";
     }
   }
 }
@@ -196,8 +196,8 @@ TEST(GapLedger, ABucketCanBeTakenBackToo) {
   ledger.add(5'000'000, 2);
   ledger.add(1'000'000, -2);
   EXPECT_EQ(ledger.table().size(), 1U);
-  EXPECT_EQ(ledger.count(), 2U);
-  EXPECT_TRUE(ledger.sum_ns() == 10'000'000);
+  EXPECT_EQ(ledger.sums().count, 2U);
+  EXPECT_TRUE(ledger.sums().ns == 10'000'000);
 }
 
 TEST(GapLedger, DoesNotDependOnTheOrderOfAdditions) {
@@ -209,7 +209,7 @@ TEST(GapLedger, DoesNotDependOnTheOrderOfAdditions) {
       down.add(j * j * 1000, 1 + j % 3);
     }
     EXPECT_EQ(up.table(), down.table());
-    EXPECT_TRUE(up.sum_squares_ns() == down.sum_squares_ns());
+    EXPECT_TRUE(up.sums().squares_ns == down.sums().squares_ns);
   }
 }
 

@@ -149,7 +149,7 @@ TEST(Worker, ARunEndsWithThePassThatEndsARequest) {
   EXPECT_EQ(bench[slot].second_token, Time{20});
   EXPECT_EQ(bench[slot].generated, 5U);
   EXPECT_EQ(bench.worker.passes(), 5U);
-  EXPECT_EQ(bench.gaps.count(), 4U);
+  EXPECT_EQ(bench.gaps.sums().count, 4U);
   EXPECT_EQ(bench.active(), 0U);
 }
 
@@ -175,7 +175,7 @@ TEST(Worker, CommitsWhatHasEndedAndKeepsTheRest) {
   bench.worker.retire({35});
   EXPECT_EQ(bench.worker.passes(), 3U);
   EXPECT_EQ(bench.worker.wake(), Time{50});
-  EXPECT_EQ(bench.gaps.count(), 2U);
+  EXPECT_EQ(bench.gaps.sums().count, 2U);
 }
 
 // What a run keeps when a request comes (seam-notes W1).

@@ -27,38 +27,36 @@ Driver::Driver(const workload::Workload& workload, bool spell)
 }
 
 void Driver::fetch() {
-  has_session_ = cursor_.next(session_);
+  if (free_open_.empty()) {
+    upcoming_ = static_cast<std::uint32_t>(open_.size());
+    open_.emplace_back();
+  } else {
+    upcoming_ = free_open_.back();
+    free_open_.pop_back();
+  }
+  has_session_ = cursor_.next(open_[upcoming_].session);
 }
 
 void Driver::open_session(Time ready) {
-  std::uint32_t at;
-  if (free_open_.empty()) {
-    at = static_cast<std::uint32_t>(open_.size());
-    open_.emplace_back();
-  } else {
-    at = free_open_.back();
-    free_open_.pop_back();
-  }
-  Open& open = open_[at];
-  std::swap(open.session, session_);
+  Open& open = open_[upcoming_];
   open.next_turn = 0;
   open.history_tokens = 0;
   open.plan_offset = open.session.plan_offset;
   open.history.clear();
   ++open_count_;
-  ready_.push_back({ready, open.session.index, at});
+  ready_.push_back({ready, open.session.index, upcoming_});
   std::push_heap(ready_.begin(), ready_.end(), Later{});
   fetch();
 }
 
 Time Driver::next_ready() const {
   Time next = ready_.empty() ? kNever : ready_.front().time;
-  if (!closed_ && has_session_ && session_.arrival < next) next = session_.arrival;
+  if (!closed_ && has_session_ && upcoming().arrival < next) next = upcoming().arrival;
   return next;
 }
 
 bool Driver::release(Time now, scheduler::Request& request) {
-  while (!closed_ && has_session_ && session_.arrival <= now) open_session(session_.arrival);
+  while (!closed_ && has_session_ && upcoming().arrival <= now) open_session(upcoming().arrival);
   if (ready_.empty() || ready_.front().time > now) return false;
   const Ready ready = ready_.front();
   std::pop_heap(ready_.begin(), ready_.end(), Later{});

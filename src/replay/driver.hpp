@@ -53,6 +53,7 @@ class Driver {
   };
 
   void fetch();
+  const workload::Session& upcoming() const { return open_[upcoming_].session; }
   void open_session(Time ready);
   void fill(Open& open, Time ready, scheduler::Request& request);
   void end_session(std::uint32_t open, Time now);
@@ -61,9 +62,9 @@ class Driver {
   bool spell_;
   bool closed_;
   workload::Workload::Cursor cursor_;
-  workload::Session session_;  // the next one, not opened yet
-  bool has_session_ = false;
   std::vector<Open> open_;
+  std::uint32_t upcoming_ = 0;  // where the next session stands, not opened yet
+  bool has_session_ = false;
   std::vector<std::uint32_t> free_open_;
   std::uint32_t open_count_ = 0;
   std::vector<Ready> ready_;  // heap by (time, session)

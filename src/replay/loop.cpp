@@ -359,9 +359,10 @@ RunTotals Loop::totals() const {
   }
   totals.gaps.gaps_ns = gaps_.table();
   totals.gaps.exact = gaps_.exact();
-  totals.gaps.count = gaps_.count();
-  totals.gaps.sum_ns = gaps_.sum_ns();
-  totals.gaps.sum_squares_ns = gaps_.sum_squares_ns();
+  const engine::GapLedger::Sums gaps = gaps_.sums();
+  totals.gaps.count = gaps.count;
+  totals.gaps.sum_ns = gaps.ns;
+  totals.gaps.sum_squares_ns = gaps.squares_ns;
   return totals;
 }
 

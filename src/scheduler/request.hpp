@@ -32,39 +32,46 @@ struct AdmissionRecord {
   std::uint32_t reused_tokens;
 };
 
-// What was asked of a request, where it stands and what happened to it, as plain numbers.
+// What was asked of a request, where it stands and what happened to it, as plain numbers. What a
+// pass touches of every running request stands first, in one cache line.
 struct RequestFacts {
-  // What was asked.
-  std::uint64_t ordinal = 0;
-  std::uint32_t prompt_tokens = 0, output_tokens = 0;
-  Content content;
-  Time arrival;
-  std::uint32_t session = 0, turn = 0, row = 0;
-  std::uint32_t driver = 0;  // the workload driver's own mark
-  std::uint32_t worker = 0;
-
+  std::uint32_t prompt_tokens = 0;
   // Where it stands. While a request is a member of the cohort its counts are those of the join;
   // the cohort knows how many passes have gone since.
+  std::uint32_t generated = 0;     // output tokens so far
+  std::uint32_t computed = 0;      // tokens whose KV is in the blocks
+  std::uint32_t final_tokens = 0;  // known tokens at which generation is complete
+  std::uint32_t quiet_until = 0;   // up to so many computed tokens no block is taken or sealed
+  std::uint32_t blocks = 0;        // blocks held: the sealed ones first, then anonymous ones
+  Slot before = kNoSlot, after = kNoSlot;  // in the running or waiting list
+  Time last_token = kNever;
+  std::uint64_t emitted_in = 0;  // pass of its last token; stale for members of the cohort
   State state = State::Waiting;
   Ending ending = Ending::None;
   Reason reason = Reason::None;
   // Without chunked prefill: may be computed in parts after all (decisions.md 12).
   bool split = false;
-  std::uint32_t generated = 0;    // output tokens so far
-  std::uint32_t computed = 0;     // tokens whose KV is in the blocks
-  std::uint32_t blocks = 0;       // blocks held: the sealed ones first, then anonymous ones
   std::uint64_t joined_step = 0;  // cohort step at which it is a member first
-  std::uint64_t emitted_in = 0;   // pass of its last token; stale for members of the cohort
   std::uint64_t admission_order = 0;
-  Slot before = kNoSlot, after = kNoSlot;  // in the running or waiting list
+
+  // What was asked.
+  std::uint64_t ordinal = 0;
+  std::uint32_t output_tokens = 0;
+  std::uint32_t session = 0, turn = 0, row = 0;
+  std::uint32_t driver = 0;  // the workload driver's own mark
+  std::uint32_t worker = 0;
+  Time arrival;
+  Content content;
 
   // What happened.
-  Time first_admit = kNever, first_token = kNever, second_token = kNever, last_token = kNever;
+  Time first_admit = kNever, first_token = kNever, second_token = kNever;
   std::uint32_t reused_first = 0, reused_max = 0;  // clamped to the prompt
   std::uint32_t admissions = 0, preemptions = 0;
   std::uint32_t blocks_needed = 0, blocks_available = 0;
 
   std::uint32_t known() const { return prompt_tokens + generated; }
+  // Output tokens still to come; 0 means that generation is complete.
+  std::uint32_t remaining() const { return final_tokens - known(); }
 };
 
 struct Request : RequestFacts {

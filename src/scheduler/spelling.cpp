@@ -17,9 +17,9 @@ void Spelling::spell_prompt(const Content& content, std::uint64_t first, std::ui
   if (content.history != nullptr) {
     std::copy(content.history + first, content.history + end, out);
   } else if (content.ids.empty()) {
-    for (std::uint64_t at = first; at < end; ++at) {
-      *out++ = static_cast<std::uint32_t>(content.prompt_first + at);
-    }
+    const auto token = static_cast<std::uint32_t>(content.prompt_first + first);
+    const auto count = static_cast<std::uint32_t>(end - first);
+    for (std::uint32_t i = 0; i < count; ++i) out[i] = token + i;
   } else {
     for (std::uint64_t at = first; at < end;) {
       const std::uint64_t id = at / content.trace_block;

@@ -6,7 +6,18 @@
 
 namespace servecast::scheduler {
 
+// The output asked for, cut at the model's length (engine-vllm.md 5.8).
+std::uint32_t VllmScheduler::final_tokens(const Request& request) const {
+  std::uint32_t output = request.output_tokens;
+  if (const auto& limit = config_.max_model_len) {
+    output = std::min(output, *limit - std::min(*limit, request.prompt_tokens));
+  }
+  return request.prompt_tokens + output;
+}
+
 bool VllmScheduler::submit(Slot slot) {
+  Request& request = requests_[slot];
+  request.final_tokens = final_tokens(request);
   const bool first = waiting_.empty();
   waiting_.push_back(requests_, slot);
   if (first) {
@@ -40,10 +51,10 @@ void VllmScheduler::look_up(const Request& request) {
   hits_.clear();
   hits_active_ = 0;
   if (!config_.prefix_caching) return;
-  std::uint32_t full = request.known() / config_.block_tokens;
+  std::uint32_t full = block_.quotient(request.known());
   // Nobody else has the blocks past the shareable part; the request itself has after a preemption.
   if (!options_.stepping && request.preemptions == 0) {
-    full = std::min(full, request.content.shareable_tokens / config_.block_tokens);
+    full = std::min(full, block_.quotient(request.content.shareable_tokens));
   }
   std::uint64_t parent = 0;
   for (std::uint32_t block = 0; block < full; ++block) {
@@ -127,8 +138,8 @@ VllmScheduler::Verdict VllmScheduler::judge(Request& request) {
 
   spell_prompt(request);
   look_up(request);
-  if (remaining(request) > 0) {  // logits need at least one computed token (engine-vllm.md 7.3)
-    const std::uint32_t usable = (known - 1) / config_.block_tokens;
+  if (request.remaining() > 0) {  // logits need at least one computed token (engine-vllm.md 7.3)
+    const std::uint32_t usable = block_.quotient(known - 1);
     if (hits_.size() > usable) hits_.resize(usable);
     hits_active_ = std::min(hits_active_, usable);
   }

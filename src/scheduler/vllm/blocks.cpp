@@ -15,26 +15,30 @@ std::uint64_t VllmScheduler::name_of(const Request& request, std::uint32_t block
   return spelling_.hash(request.content, request.prompt_tokens, block, parent).prefix;
 }
 
-// Most calls add one token inside a block: no division, no further call.
 bool VllmScheduler::grow(Request& request, std::uint32_t target) {
-  const std::uint64_t block_tokens = config_.block_tokens;
-  if (target > request.blocks * block_tokens) {
+  if (target > request.quiet_until) {
     const std::uint32_t blocks = blocks_for(target);
-    if (blocks - request.blocks > pool_.room()) return false;
-    pool_.take(blocks - request.blocks);
-    request.blocks = blocks;
-    if (options_.events) publish_removed();
+    if (blocks > request.blocks) {
+      if (blocks - request.blocks > pool_.room()) return false;
+      pool_.take(blocks - request.blocks);
+      request.blocks = blocks;
+      if (options_.events) publish_removed();
+    }
   }
   request.computed = target;
-  if (target >= (request.sealed.size() + 1) * block_tokens) seal_computed(request);
+  if (target > request.quiet_until) seal_computed(request);
   return true;
 }
 
+void VllmScheduler::note_quiet(Request& request) const {
+  const std::uint64_t held = std::uint64_t{request.blocks} * config_.block_tokens;
+  const std::uint64_t sealing = (request.sealed.size() + 1) * std::uint64_t{config_.block_tokens};
+  const bool seals = sealing <= sealable_tokens(request);
+  request.quiet_until = static_cast<std::uint32_t>(seals ? std::min(held, sealing - 1) : held);
+}
+
 void VllmScheduler::seal_computed(Request& request) {
-  if (!config_.prefix_caching) return;
-  std::uint32_t full = request.computed / config_.block_tokens;
-  if (!options_.stepping)
-    full = std::min(full, request.content.shareable_tokens / config_.block_tokens);
+  const std::uint32_t full = block_.quotient(std::min(request.computed, sealable_tokens(request)));
   bool continues = false;  // the last block sealed was visible, so the next one extends its event
   while (request.sealed.size() < full) {
     const auto block = static_cast<std::uint32_t>(request.sealed.size());
@@ -50,6 +54,7 @@ void VllmScheduler::seal_computed(Request& request) {
     }
     continues = sealed.visible;
   }
+  note_quiet(request);
 }
 
 void VllmScheduler::publish_removed() {
@@ -64,7 +69,7 @@ void VllmScheduler::publish_removed() {
 // Tail first, so that a request's leaf blocks are evicted before their parents. `asked_again` says
 // that a request may look for the blocks that were never sealed.
 void VllmScheduler::release_blocks(Request& request, bool asked_again) {
-  const std::uint32_t full = config_.prefix_caching ? request.computed / config_.block_tokens : 0;
+  const std::uint32_t full = config_.prefix_caching ? block_.quotient(request.computed) : 0;
   const auto sealed = static_cast<std::uint32_t>(request.sealed.size());
   SERVECAST_CHECK(sealed <= full && full <= request.blocks);
   pool_.give_back(request.blocks - full);

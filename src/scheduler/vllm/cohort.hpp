@@ -12,22 +12,24 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/divider.hpp"
 #include "scheduler/request.hpp"
 
 namespace servecast::scheduler {
 
 class Cohort {
  public:
-  explicit Cohort(std::uint32_t block_tokens) : crossings_(block_tokens) {}
+  explicit Cohort(std::uint32_t block_tokens) : block_(block_tokens), crossings_(block_tokens) {}
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(due_.size()); }
   std::uint64_t context() const { return context_; }
   std::uint64_t step() const { return step_; }  // of the next pass
 
-  // Members that need a block `ahead` passes after the next one.
-  std::uint32_t crossings(std::uint64_t ahead = 0) const {
-    return crossings_[(step_ + ahead) % crossings_.size()];
+  // Members that need a block in the next pass; `ahead` passes after it.
+  std::uint32_t crossings(std::uint64_t ahead) const {
+    return crossings_[wrapped(step_phase_ + ahead % block_.divisor())];
   }
+  std::uint32_t crossings() const { return crossings_[step_phase_]; }
   // Blocks that the next `passes` passes need together.
   std::uint64_t crossings_total(std::uint64_t passes) const {
     const std::uint64_t cycle = crossings_.size();
@@ -38,7 +40,7 @@ class Cohort {
 
   // Joins with the next pass, in which `known` tokens are known and after which `remaining` - 1 are
   // to come. `order` is the running order. requires: remaining > 0.
-  void join(Slot slot, std::uint64_t known, std::uint32_t remaining, std::uint64_t order) {
+  void join(Slot slot, std::uint32_t known, std::uint32_t remaining, std::uint64_t order) {
     SERVECAST_DCHECK(remaining > 0);
     context_ += known;
     ++crossings_[phase(known)];
@@ -53,7 +55,7 @@ class Cohort {
   Slot next_due() const {
     return !due_.empty() && due_.front().step == step_ ? due_.front().slot : kNoSlot;
   }
-  void leave_due(std::uint64_t known) {
+  void leave_due(std::uint32_t known) {
     std::pop_heap(due_.begin(), due_.end(), Later{});
     due_.pop_back();
     context_ -= known;
@@ -63,6 +65,7 @@ class Cohort {
 
   void advance(std::uint64_t passes) {
     step_ += passes;
+    step_phase_ = wrapped(step_phase_ + (passes == 1 ? 1 : passes % block_.divisor()));
     context_ += passes * size();
   }
 
@@ -86,16 +89,22 @@ class Cohort {
     }
   };
   // Place in `crossings_` of a member with `known` tokens at the next pass.
-  std::size_t phase(std::uint64_t known) const {
-    const std::uint64_t size = crossings_.size();
-    return static_cast<std::size_t>((step_ + (size - (known - 1) % size) % size) % size);
+  std::uint32_t phase(std::uint32_t known) const {
+    return wrapped(step_phase_ + block_.divisor() - block_.remainder(known - 1));
+  }
+  // requires: place < 2 block sizes
+  std::uint32_t wrapped(std::uint64_t place) const {
+    const std::uint32_t size = block_.divisor();
+    return static_cast<std::uint32_t>(place < size ? place : place - size);
   }
 
-  std::vector<std::uint32_t>
-      crossings_;  // members by the step, modulo the block size, that needs a block
+  Divider block_;
+  // Members by the step, modulo the block size, that needs a block.
+  std::vector<std::uint32_t> crossings_;
   std::vector<Due> due_;
   std::uint64_t context_ = 0;
   std::uint64_t step_ = 0;
+  std::uint32_t step_phase_ = 0;  // step_ modulo the block size
 };
 
 }  // namespace servecast::scheduler

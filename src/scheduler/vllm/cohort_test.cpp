@@ -72,7 +72,7 @@ TEST(Cohort, IsEmptyAfterClearAndGoesOnCountingSteps) {
 
 struct Member {
   Slot slot;
-  std::uint64_t known;
+  std::uint32_t known;
   std::uint32_t remaining;
   std::uint64_t order;
 };
@@ -92,7 +92,8 @@ TEST(Cohort, AgreesWithAListOfItsMembersOverRandomPasses) {
     std::uint64_t order = 0;
     for (int pass = 0; pass < 5000; ++pass) {
       for (std::uint64_t joins = random.below(3); joins > 0; --joins) {
-        const Member member{static_cast<Slot>(order), 1 + random.below(40),
+        const Member member{static_cast<Slot>(order),
+                            static_cast<std::uint32_t>(1 + random.below(40)),
                             static_cast<std::uint32_t>(1 + random.below(30)),
                             // not the order of joining: a request may come back
                             random.below(2) << 32 | order};

@@ -14,12 +14,26 @@ void Outcome::clear() {
   events.clear();
 }
 
-// Output tokens still to come; 0 means that generation is complete.
-std::uint32_t VllmScheduler::remaining(const Request& request) const {
-  const std::uint32_t by_output = request.output_tokens - request.generated;
-  if (!config_.max_model_len) return by_output;
-  const std::uint32_t limit = *config_.max_model_len;
-  return std::min(by_output, limit - std::min(limit, request.known()));
+// One token for a request that is no member of the cohort.
+inline void VllmScheduler::emit(Request& request, Time end, Outcome& outcome) {
+  if (request.generated == 0) {
+    request.first_token = end;
+  } else {
+    if (request.generated == 1) request.second_token = end;
+    if (!options_.stepping) outcome.gaps_ns.push_back((end - request.last_token).ns);
+  }
+  ++request.generated;
+  request.last_token = end;
+  request.emitted_in = pass_;
+  if (options_.stepping) {
+    request.token_times.push_back(end);
+  } else if (options_.take_back) {
+    if (!request.token_passes.empty() && request.token_passes.back().second + 1 == pass_) {
+      request.token_passes.back().second = pass_;
+    } else {
+      request.token_passes.emplace_back(pass_, pass_);
+    }
+  }
 }
 
 void VllmScheduler::complete(Time end, Outcome& outcome) {
@@ -38,7 +52,7 @@ void VllmScheduler::complete(Time end, Outcome& outcome) {
     if (!nothing_to_generate_) break;
     if (item.slot == kNoSlot) continue;
     const Request& request = requests_[item.slot];
-    if (request.computed < request.known() || remaining(request) > 0) continue;
+    if (request.computed < request.known() || request.remaining() > 0) continue;
     if (options_.trace) outcome.trace.outputs.push_back({request.ordinal, 0, true});
     if (tail_ == item.slot) tail_ = kNoSlot;
     finish(item.slot, outcome);
@@ -66,14 +80,14 @@ void VllmScheduler::complete(Time end, Outcome& outcome) {
 
   for (const Scheduled& item : scheduled_) {
     if (item.slot == kNoSlot) continue;
-    const Request& request = requests_[item.slot];
+    Request& request = requests_[item.slot];
     if (request.computed < request.known()) {
       tail_ = item.slot;
       continue;
     }
     if (tail_ == item.slot) tail_ = kNoSlot;
-    emit(item.slot, end, outcome);
-    const bool complete = remaining(request) == 0;
+    emit(request, end, outcome);
+    const bool complete = request.remaining() == 0;
     if (options_.trace) outcome.trace.outputs.push_back({request.ordinal, 1, complete});
     if (complete) {
       finish(item.slot, outcome);
@@ -102,29 +116,6 @@ void VllmScheduler::complete(Time end, Outcome& outcome) {
   }
 }
 
-// One token for a request that is no member of the cohort.
-void VllmScheduler::emit(Slot slot, Time end, Outcome& outcome) {
-  Request& request = requests_[slot];
-  if (request.generated == 0) {
-    request.first_token = end;
-  } else {
-    if (request.generated == 1) request.second_token = end;
-    if (!options_.stepping) outcome.gaps_ns.push_back((end - request.last_token).ns);
-  }
-  ++request.generated;
-  request.last_token = end;
-  request.emitted_in = pass_;
-  if (options_.stepping) {
-    request.token_times.push_back(end);
-  } else if (options_.take_back) {
-    if (!request.token_passes.empty() && request.token_passes.back().second + 1 == pass_) {
-      request.token_passes.back().second = pass_;
-    } else {
-      request.token_passes.emplace_back(pass_, pass_);
-    }
-  }
-}
-
 void VllmScheduler::finish(Slot slot, Outcome& outcome) {
   Request& request = requests_[slot];
   running_.remove(requests_, slot);
@@ -147,7 +138,7 @@ void VllmScheduler::end_unserved(Slot slot, Ending ending, Outcome& outcome) {
 void VllmScheduler::join(Slot slot) {
   Request& request = requests_[slot];
   request.joined_step = cohort_.step();
-  cohort_.join(slot, request.known(), remaining(request), request.admission_order);
+  cohort_.join(slot, request.known(), request.remaining(), request.admission_order);
   if (request.generated == 1) cohort_.newcomers.push_back(slot);
 }
 

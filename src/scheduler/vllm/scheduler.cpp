@@ -9,6 +9,7 @@ namespace servecast::scheduler {
 VllmScheduler::VllmScheduler(const RankConfig& config, const Options& options,
                              RequestSlab& requests)
     : config_(config),
+      block_(config.block_tokens),
       options_(options),
       requests_(requests),
       pool_(config.blocks),
@@ -38,22 +39,6 @@ const perf::StepShape& VllmScheduler::schedule(Time now, Admit admit) {
     schedule_each();
   }
   if (admit == Admit::Yes && !preempted_) admit_waiting(now);
-
-  // Whoever is ready and does not get its first token from the prefill itself is in the decode
-  // batch.
-  for (const Scheduled& item : scheduled_) {
-    if (item.slot == kNoSlot) continue;
-    const Request& request = requests_[item.slot];
-    const std::uint32_t known = request.known();
-    if (request.computed < known) continue;
-    if (remaining(request) == 0) {
-      nothing_to_generate_ = true;
-      continue;
-    }
-    if (request.generated == 0 && item.from < request.prompt_tokens) continue;
-    ++shape_.decode_requests;
-    shape_.decode_context += known;
-  }
   return shape_;
 }
 
@@ -115,6 +100,16 @@ void VllmScheduler::schedule_each() {
 VllmScheduler::Step VllmScheduler::schedule_running(Slot slot) {
   Request& request = requests_[slot];
   const std::uint32_t from = request.computed;
+  // Most are in steady decode inside a block: what follows would come to this.
+  if (from >= request.prompt_tokens && from + 1 == request.known() && from < request.quiet_until) {
+    request.computed = from + 1;
+    scheduled_.push_back({slot, from, from + 1});
+    --budget_;
+    ++shape_.decode_requests;
+    shape_.decode_context += from + 1;
+    progress_ = true;
+    return Step::Done;
+  }
   const std::uint32_t prompt_left = request.prompt_tokens - std::min(from, request.prompt_tokens);
   if (!config_.chunked_prefill && !request.split && prompt_left > budget_) return Step::Blocked;
   const std::uint32_t target = from + std::min(request.known() - from, budget_);
@@ -145,19 +140,7 @@ void VllmScheduler::preempt(Slot victim) {
   ++preemptions_;
   ++request.preemptions;
   if (options_.trace) trace_.preempted.push_back({request.ordinal, request.blocks});
-  for (Scheduled& item : scheduled_) {  // scheduled in this very pass: undo its share
-    if (item.slot != victim) continue;
-    budget_ += item.to - item.from;
-    const std::uint32_t past = std::min(item.from, request.prompt_tokens);
-    const std::uint32_t done = std::min(item.to, request.prompt_tokens);
-    if (done > past) {
-      --shape_.prefill_requests;
-      shape_.prefill_isl -= done;
-      shape_.prefill_prefix -= past;
-      shape_.prefill_attention -= std::uint64_t{done - past} * (std::uint64_t{past} + done);
-    }
-    item.slot = kNoSlot;
-  }
+  undo_scheduled(victim);
   running_.remove(requests_, victim);
   release_blocks(request, true);
   request.state = State::Preempted;
@@ -165,17 +148,63 @@ void VllmScheduler::preempt(Slot victim) {
   waiting_.push_front(requests_, victim);
 }
 
+namespace {
+
+// Whoever will be ready is in the decode batch, unless it gets its first token from the prefill
+// itself or generates nothing (engine-vllm.md 5.8).
+bool decodes(const Request& request, std::uint32_t from, std::uint32_t to) {
+  if (to < request.known() || request.remaining() == 0) return false;
+  return request.generated > 0 || from >= request.prompt_tokens;
+}
+
+// Prompt tokens of a step, from the first one that is computed in it to the one past the last.
+struct PromptPart {
+  std::uint32_t from, to;
+  PromptPart(const Request& request, std::uint32_t first, std::uint32_t last)
+      : from(std::min(first, request.prompt_tokens)), to(std::min(last, request.prompt_tokens)) {}
+  bool empty() const { return from == to; }
+  // Tokens that each token of the part attends to, summed and doubled.
+  std::uint64_t attention() const { return std::uint64_t{to - from} * (std::uint64_t{from} + to); }
+};
+
+}  // namespace
+
 void VllmScheduler::note_scheduled(Slot slot, std::uint32_t from, std::uint32_t to) {
   scheduled_.push_back({slot, from, to});
   progress_ = true;
   budget_ -= to - from;
-  const std::uint32_t prompt = requests_[slot].prompt_tokens;
-  if (from >= prompt || from == to) return;
-  const std::uint32_t done = std::min(to, prompt);
+  const Request& request = requests_[slot];
+  nothing_to_generate_ |= to == request.known() && request.remaining() == 0;
+  if (decodes(request, from, to)) {
+    ++shape_.decode_requests;
+    shape_.decode_context += to;
+  }
+  const PromptPart part(request, from, to);
+  if (part.empty()) return;
   ++shape_.prefill_requests;
-  shape_.prefill_isl += done;
-  shape_.prefill_prefix += from;
-  shape_.prefill_attention += std::uint64_t{done - from} * (std::uint64_t{from} + done);
+  shape_.prefill_isl += part.to;
+  shape_.prefill_prefix += part.from;
+  shape_.prefill_attention += part.attention();
+}
+
+// A victim that was scheduled in this very pass gives its share back.
+void VllmScheduler::undo_scheduled(Slot slot) {
+  const Request& request = requests_[slot];
+  for (Scheduled& item : scheduled_) {
+    if (item.slot != slot) continue;
+    item.slot = kNoSlot;
+    budget_ += item.to - item.from;
+    if (decodes(request, item.from, item.to)) {
+      --shape_.decode_requests;
+      shape_.decode_context -= item.to;
+    }
+    const PromptPart part(request, item.from, item.to);
+    if (part.empty()) continue;
+    --shape_.prefill_requests;
+    shape_.prefill_isl -= part.to;
+    shape_.prefill_prefix -= part.from;
+    shape_.prefill_attention -= part.attention();
+  }
 }
 
 VllmScheduler::Quiet VllmScheduler::quiet(std::uint32_t passes_max) const {
@@ -221,7 +250,8 @@ void VllmScheduler::verify() const {
     SERVECAST_CHECK(request.state == State::Running);
     if (cohort_formed_ && s != tail_) {
       ++members;
-      const std::uint64_t known = request.known() + (cohort_.step() - request.joined_step);
+      const auto known =
+          request.known() + static_cast<std::uint32_t>(cohort_.step() - request.joined_step);
       context += known;
       blocks += blocks_for(known - 1);
     } else {

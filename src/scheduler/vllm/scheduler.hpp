@@ -20,6 +20,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/divider.hpp"
 #include "cache/block_pool.hpp"
 #include "perf/step_timer.hpp"
 #include "scheduler/pass_log.hpp"
@@ -140,9 +141,7 @@ class VllmScheduler {
   std::uint64_t prefix_queried_tokens() const { return prefix_queried_; }
   std::uint64_t prefix_hit_tokens() const { return prefix_hits_; }
   // Blocks that the request needs for all its known tokens.
-  std::uint32_t blocks_for(std::uint64_t tokens) const {
-    return static_cast<std::uint32_t>((tokens + config_.block_tokens - 1) / config_.block_tokens);
-  }
+  std::uint32_t blocks_for(std::uint32_t tokens) const { return block_.ceiling(tokens); }
   void verify() const;
 
  private:
@@ -172,9 +171,11 @@ class VllmScheduler {
   Step schedule_running(Slot slot);
   void preempt(Slot victim);
   void note_scheduled(Slot slot, std::uint32_t from, std::uint32_t to);
+  void undo_scheduled(Slot slot);
   std::uint32_t tail_chunk() const;
 
   // Admission (admission.cpp).
+  std::uint32_t final_tokens(const Request& request) const;
   void admit_waiting(Time now);
   Verdict judge(Request& request);
   void admit(Slot slot, std::uint32_t chunk, Time now);
@@ -188,23 +189,30 @@ class VllmScheduler {
   bool blocked_for_good() const;
 
   // Ending a pass (completion.cpp).
-  void emit(Slot slot, Time end, Outcome& outcome);
+  void emit(Request& request, Time end, Outcome& outcome);
   void finish(Slot slot, Outcome& outcome);
   void end_unserved(Slot slot, Ending ending, Outcome& outcome);
   void join(Slot slot);
   void dissolve();
   void form_cohort();
   void trim_log();
-  std::uint32_t remaining(const Request& request) const;
 
   // Blocks of a request (blocks.cpp).
   bool grow(Request& request, std::uint32_t target);
+  // Tokens whose blocks get a name as soon as they are full. In the fast mode nobody else asks for
+  // the others.
+  std::uint32_t sealable_tokens(const Request& request) const {
+    if (!config_.prefix_caching) return 0;
+    return options_.stepping ? UINT32_MAX : request.content.shareable_tokens;
+  }
+  void note_quiet(Request& request) const;
   void seal_computed(Request& request);
   void release_blocks(Request& request, bool asked_again);
   std::uint64_t name_of(const Request& request, std::uint32_t block, std::uint64_t parent);
   void publish_removed();
 
   RankConfig config_;
+  Divider block_;  // by the tokens of a block
   Options options_;
   RequestSlab& requests_;
   cache::BlockPool pool_;
