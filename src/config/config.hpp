@@ -14,6 +14,7 @@
 
 #include "base/problem.hpp"
 #include "base/time.hpp"
+#include "catalog/kinds.hpp"
 #include "config/setting.hpp"
 #include "perf/placement.hpp"
 #include "perf/timers.hpp"
@@ -43,6 +44,7 @@ struct Timing {
 struct Engine {
   std::string model = {};  // as written; the catalog finds the card
   std::string hardware = {};
+  catalog::EngineKind backend = catalog::EngineKind::Vllm;
   std::optional<std::uint32_t> context_length = {};  // nothing: the model's limit
   std::uint32_t replicas = 1;
   perf::Parallelism parallelism = {};  // of one worker

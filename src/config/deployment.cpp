@@ -132,7 +132,7 @@ Result<Deployed> deploy(const Config& config) {
   Deployed deployed;
   deployed.placement = {.model = std::move(*model),
                         .system = std::move(*system),
-                        .engine = catalog::EngineKind::Vllm,
+                        .engine = engine.backend,
                         .parallelism = engine.parallelism,
                         .precisions = {}};
   deployed.placement.precisions = perf::precisions_of(deployed.placement.model);

@@ -6,8 +6,9 @@
 namespace servecast::config {
 namespace {
 
+using catalog::EngineKind;
+
 enum class Mode : std::uint8_t { Aggregated };
-enum class Backend : std::uint8_t { Vllm };
 
 void describe_parallelism(Fields& f, Engine& engine) {
   perf::Parallelism& parallelism = engine.parallelism;
@@ -141,6 +142,36 @@ void describe_vllm(Fields& f, scheduler::RankConfig& rank) {
   f.later("speculation", "", "speculative decoding is not supported yet");
 }
 
+void describe_trtllm(Fields& f) {
+  enum class Policy : std::uint8_t { GuaranteedNoEvict };
+  Policy policy = Policy::GuaranteedNoEvict;
+  f.word<Policy>("capacity_scheduler_policy", policy,
+                 {{"guaranteed_no_evict", Policy::GuaranteedNoEvict, {}},
+                  {"max_utilization", {}, "requests that are paused for memory are not supported"},
+                  {"static_batch", {}, "batches that wait for their slowest are not supported"}},
+                 "When a request is admitted: when its whole output is sure to fit.");
+}
+
+// The settings that one backend alone has; refused by name with another one.
+void describe_engine_block(Fields& f, const Engine& engine, EngineKind owner, std::string_view help,
+                           const Describe& fields) {
+  const bool owned = engine.backend == owner;
+  const bool given =
+      f.mapping(to_string(owner), owned ? Presence::Defaulted : Presence::Optional, help, fields);
+  if (given && !owned && f.is_clean())
+    f.refuse(to_string(owner),
+             fmt::format("holds settings of another backend than engine.backend ({})",
+                         to_string(engine.backend)),
+             fmt::format("remove the block, or set engine.backend to {}", to_string(owner)));
+}
+
+// Defaults that depend on the engine (engine-vllm.md 2).
+void set_engine_defaults(Engine& engine) {
+  if (engine.backend != EngineKind::TensorRtLlm) return;
+  engine.rank.block_tokens = 32;
+  engine.rank.rules = scheduler::kTrtllmRules;
+}
+
 void describe_worker(Fields& f, Engine& engine) {
   f.mapping("parallelism", Presence::Defaulted, "How many GPUs and how they work together.",
             [&](Fields& b) { describe_parallelism(b, engine); });
@@ -150,10 +181,11 @@ void describe_worker(Fields& f, Engine& engine) {
             [&](Fields& b) { describe_kv_cache(b, engine); });
   f.mapping("timing", Presence::Defaulted, "How long forward passes take.",
             [&](Fields& b) { describe_timing(b, engine.timing); });
-  f.mapping("vllm", Presence::Defaulted, "Settings that only vLLM has.",
-            [&](Fields& b) { describe_vllm(b, engine.rank); });
-  f.later("sglang", "", "holds settings of another backend than engine.backend (vllm)");
-  f.later("trtllm", "", "holds settings of another backend than engine.backend (vllm)");
+  describe_engine_block(f, engine, EngineKind::Vllm, "Settings that only vLLM has.",
+                        [&](Fields& b) { describe_vllm(b, engine.rank); });
+  describe_engine_block(f, engine, EngineKind::TensorRtLlm, "Settings that only TensorRT-LLM has.",
+                        describe_trtllm);
+  f.later("sglang", "", "holds settings of another backend than engine.backend");
   f.later("startup_seconds", "0", "workers that start during a run are not supported yet");
   f.later("hardware", "", "goes only with engine.mode: disaggregated; set engine.hardware");
   f.later("context_length", "", "a limit per role is not supported yet; set engine.context_length");
@@ -190,7 +222,6 @@ void describe_later(Fields& f) {
 
 void describe_engine(Fields& f, Engine& engine) {
   Mode mode = Mode::Aggregated;
-  Backend backend = Backend::Vllm;
   f.word<Mode>("mode", mode,
                {{"aggregated", Mode::Aggregated, {}},
                 {"disaggregated", {}, "separate prefill and decode workers are not supported yet"},
@@ -198,11 +229,12 @@ void describe_engine(Fields& f, Engine& engine) {
                "How prefill and decode are spread over workers.");
   f.text("model", engine.model, true, "Name of the model, such as Qwen/Qwen3-32B.");
   f.text("hardware", engine.hardware, true, "Name of the system, such as h200_sxm.");
-  f.word<Backend>("backend", backend,
-                  {{"vllm", Backend::Vllm, {}},
-                   {"sglang", {}, "this engine is not supported yet"},
-                   {"trtllm", {}, "this engine is not supported yet"}},
-                  "The inference engine whose scheduler is replayed.");
+  f.word<EngineKind>("backend", engine.backend,
+                     {{"vllm", EngineKind::Vllm, {}},
+                      {"sglang", {}, "this engine is not supported yet"},
+                      {"trtllm", EngineKind::TensorRtLlm, {}}},
+                     "The inference engine whose scheduler is replayed.");
+  set_engine_defaults(engine);
   f.whole("context_length", engine.context_length, {.min = 1},
           "Tokens that a request may have with its output; max is the model's limit.", "max");
   f.boolean("enable_chunked_prefill", engine.rank.chunked_prefill,

@@ -9,7 +9,20 @@ namespace servecast::scheduler {
 
 enum class PreemptionMode : std::uint8_t { Lifo, Fifo };
 
+// Where engines of one scheduler family differ: data, so that another engine is another row.
+struct EngineRules {
+  // A hit never covers the whole known context, so that its last token is computed again for the
+  // logits; without it a wholly cached prompt decodes at once (engine-vllm.md 7.3).
+  bool recomputes_last = true;
+  // Admission promises every request the blocks of its whole output, so that nobody is ever
+  // preempted (engine-vllm.md 14, "guaranteed no evict").
+  bool promises_output = false;
+};
+inline constexpr EngineRules kVllmRules{};
+inline constexpr EngineRules kTrtllmRules{.recomputes_last = false, .promises_output = true};
+
 struct RankConfig {
+  EngineRules rules = {};
   std::uint32_t blocks = 16384;                // KV blocks of the pool
   std::uint32_t block_tokens = 64;             // >= 2
   std::uint32_t max_sequences = 256;           // running requests

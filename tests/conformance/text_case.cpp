@@ -30,10 +30,14 @@ std::shared_ptr<const perf::StepTimer> read_timer(const Value& engine) {
 }
 
 void read_engine(const Value& engine, replay::Deployment& out) {
-  engine.only({"blocks", "block_tokens", "max_sequences", "max_batched_tokens", "max_model_len",
+  engine.only({"rules", "blocks", "block_tokens", "max_sequences", "max_batched_tokens", "max_model_len",
                "prefix_caching", "chunked_prefill", "preemption", "timing", "prefill_ms",
                "decode_ms"});
   scheduler::RankConfig& rank = out.rank;
+  if (const Value* v = engine.find("rules")) {
+    if (v->scalar != "trtllm") v->refuse("rules other than vLLM's are trtllm");
+    rank.rules = scheduler::kTrtllmRules;
+  }
   rank.blocks = small(engine.at("blocks"));
   rank.block_tokens = small(engine.at("block_tokens"));
   if (const Value* v = engine.find("max_sequences")) rank.max_sequences = small(*v);

@@ -58,6 +58,7 @@ scheduler::RankConfig make_rank(Dice& dice) {
   rank.chunked_prefill = dice.percent(80);
   if (dice.percent(35)) rank.preemption_mode = scheduler::PreemptionMode::Fifo;
   if (dice.percent(20)) rank.max_model_len = dice.from(4, 60);
+  if (dice.percent(20)) rank.rules = scheduler::kTrtllmRules;
   return rank;
 }
 
@@ -315,12 +316,14 @@ Scenario scenario(std::uint64_t seed) {
 
   const scheduler::RankConfig& rank = out.deployment.rank;
   out.settings = fmt::format(
-      "{} blocks of {}, {} sequences, budget {}, model length {}, caching {}, chunked {}, {}, "
+      "{} rules, {} blocks of {}, {} sequences, budget {}, model length {}, caching {}, chunked "
+      "{}, {}, "
       "prefill {} ms, "
       "decode {} ms{}, {} workers, router {}, source {}, load {} (concurrency {}), cap {}, runs of "
       "{}",
-      rank.blocks, rank.block_tokens, rank.max_sequences, rank.max_batched_tokens,
-      rank.max_model_len.value_or(0), rank.prefix_caching, rank.chunked_prefill,
+      rank.rules.promises_output ? "trtllm" : "vllm", rank.blocks, rank.block_tokens,
+      rank.max_sequences, rank.max_batched_tokens, rank.max_model_len.value_or(0),
+      rank.prefix_caching, rank.chunked_prefill,
       rank.preemption_mode == scheduler::PreemptionMode::Fifo ? "fifo" : "lifo", clock.prefill_ms,
       clock.decode_ms, clock.polynomial ? " (polynomial)" : "", out.deployment.workers,
       static_cast<int>(out.deployment.router.policy), out.spec.source.index(),

@@ -62,6 +62,11 @@ void audit_record(const replay::Deployment& deployment, const replay::RequestRec
       v.expect(r.input_tokens < *limit, "request {}: prompt passes max_model_len", id);
       want = std::min(want, *limit - std::min(*limit, r.input_tokens));
     }
+    const scheduler::RankConfig& rank = deployment.rank;
+    if (rank.rules.promises_output) {
+      want = std::min(want, rank.blocks * rank.block_tokens - r.input_tokens);
+      v.expect(r.preemptions == 0, "request {}: preempted in spite of the promise", id);
+    }
     v.expect(r.output_tokens == want, "request {}: {} output tokens instead of {}", id,
              r.output_tokens, want);
     v.expect(r.reason == Reason::None, "request {}: completed with a reason", id);
@@ -76,7 +81,10 @@ void audit_record(const replay::Deployment& deployment, const replay::RequestRec
                "request {}: needs {} blocks", id, r.blocks_needed);
       v.expect(r.blocks_available == deployment.rank.blocks, "request {}: {} blocks available", id,
                r.blocks_available);
-      v.expect(r.blocks_needed > r.blocks_available, "request {}: the pool is large enough", id);
+      v.expect(r.blocks_needed > r.blocks_available ||
+                   (deployment.rank.rules.promises_output &&
+                    r.input_tokens == deployment.rank.blocks * block),
+               "request {}: the pool is large enough", id);
     }
     if (r.reason == Reason::ModelLength) {
       v.expect(deployment.rank.max_model_len && r.input_tokens >= *deployment.rank.max_model_len,
@@ -269,12 +277,14 @@ class PassAudit {
     return all;
   }
 
-  // Whole blocks, and never the last token of a request that still has to sample (bugs.md A06).
+  // Whole blocks, and never the last token of a request that still has to sample (bugs.md A06),
+  // where the rules say so.
   void audit_reuse(const std::string& where, const Life& life,
                    const replay::PassRecord::Admitted& admitted) {
     v_.expect(admitted.reused_tokens % deployment_.rank.block_tokens == 0,
               "{}: request {} reuses a part of a block", where, admitted.request);
     if (life.record == nullptr || life.record->requested_output_tokens == 0) return;
+    if (!deployment_.rank.rules.recomputes_last) return;
     v_.expect(admitted.reused_tokens < life.record->input_tokens + life.tokens.size(),
               "{}: request {} has nothing left to sample from", where, admitted.request);
   }

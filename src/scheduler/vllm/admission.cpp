@@ -6,13 +6,14 @@
 
 namespace servecast::scheduler {
 
-// The output asked for, cut at the model's length (engine-vllm.md 5.8).
+// The output asked for, cut at the model's length (engine-vllm.md 5.8) and, where it is promised,
+// at the pool (14).
 std::uint32_t VllmScheduler::final_tokens(const Request& request) const {
-  std::uint32_t output = request.output_tokens;
-  if (const auto& limit = config_.max_model_len) {
-    output = std::min(output, *limit - std::min(*limit, request.prompt_tokens));
-  }
-  return request.prompt_tokens + output;
+  const std::uint32_t prompt = request.prompt_tokens;
+  std::uint64_t limit = std::uint64_t{prompt} + request.output_tokens;
+  if (config_.max_model_len) limit = std::min<std::uint64_t>(limit, *config_.max_model_len);
+  if (config_.rules.promises_output) limit = std::min(limit, shape_.capacity_tokens);
+  return std::max(prompt, static_cast<std::uint32_t>(limit));
 }
 
 bool VllmScheduler::submit(Slot slot) {
@@ -135,10 +136,14 @@ VllmScheduler::Verdict VllmScheduler::judge(Request& request) {
   if (first_time && blocks_for(known) > pool_.capacity()) {
     return Verdict::reject(Reason::PoolTooSmall);
   }
+  if (config_.rules.promises_output && request.prompt_tokens >= shape_.capacity_tokens) {
+    return Verdict::reject(Reason::PoolTooSmall);
+  }
 
   spell_prompt(request);
   look_up(request);
-  if (request.remaining() > 0) {  // logits need at least one computed token (engine-vllm.md 7.3)
+  if (config_.rules.recomputes_last &&
+      request.remaining() > 0) {  // logits need at least one computed token (engine-vllm.md 7.3)
     const std::uint32_t usable = block_.quotient(known - 1);
     if (hits_.size() > usable) hits_.resize(usable);
     hits_active_ = std::min(hits_active_, usable);
@@ -150,9 +155,12 @@ VllmScheduler::Verdict VllmScheduler::judge(Request& request) {
     request.split = true;
   }
 
-  // The whole known sequence must fit, even if only a chunk is computed now. Inactive hits take
-  // room too.
-  if (blocks_for(known) - hits_active_ > pool_.room()) {
+  // The whole known sequence must fit, even if only a chunk is computed now; with promises the
+  // whole output too, beside what the running requests will still take. Inactive hits take room
+  // too.
+  const bool promises = config_.rules.promises_output;
+  const std::uint32_t wanted = blocks_for(promises ? request.final_tokens : known);
+  if (wanted - hits_active_ > pool_.room() - (promises ? promised_ : 0)) {
     // With nothing running it fitted only beside a request that shared blocks (decisions.md 13).
     return running_.empty() ? Verdict::fail() : Verdict::wait(Blocked::Pool);
   }
@@ -186,6 +194,7 @@ void VllmScheduler::admit(Slot slot, std::uint32_t chunk, Time now) {
   request.admission_order = next_order_++;
   request.sealed.assign(hits_.begin(), hits_.end());
   request.blocks = hit_blocks + fresh;
+  promised_ += blocks_for(request.final_tokens) - request.blocks;
   request.computed = target;
   prefix_queried_ += request.known();
   prefix_hits_ += cached;

@@ -20,7 +20,7 @@ bool VllmScheduler::grow(Request& request, std::uint32_t target) {
     const std::uint32_t blocks = blocks_for(target);
     if (blocks > request.blocks) {
       if (blocks - request.blocks > pool_.room()) return false;
-      pool_.take(blocks - request.blocks);
+      take_promised(blocks - request.blocks);
       request.blocks = blocks;
       if (options_.events) publish_removed();
     }
@@ -86,6 +86,7 @@ void VllmScheduler::release_blocks(Request& request, bool asked_again) {
       pool_.retire_unnamed(full - sealed);
     }
   }
+  promised_ -= blocks_for(request.final_tokens) - request.blocks;
   for (auto block = request.sealed.rbegin(); block != request.sealed.rend(); ++block)
     pool_.release(*block);
   request.sealed.clear();

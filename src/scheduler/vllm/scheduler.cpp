@@ -62,7 +62,7 @@ bool VllmScheduler::cohort_fits() const {
 
 void VllmScheduler::schedule_cohort() {
   if (cohort_.size() > 0) {
-    pool_.take(cohort_.crossings());
+    take_promised(cohort_.crossings());
     budget_ -= cohort_.size();
     shape_.decode_requests = cohort_.size();
     shape_.decode_context = cohort_.context();
@@ -134,6 +134,7 @@ VllmScheduler::Step VllmScheduler::schedule_running(Slot slot) {
 }
 
 void VllmScheduler::preempt(Slot victim) {
+  SERVECAST_CHECK(!config_.rules.promises_output);
   Request& request = requests_[victim];
   preempted_ = true;
   progress_ = true;
@@ -227,7 +228,7 @@ VllmScheduler::Quiet VllmScheduler::quiet(std::uint32_t passes_max) const {
 
 void VllmScheduler::advance(std::span<const Time> ends) {
   if (ends.empty()) return;
-  pool_.take(static_cast<std::uint32_t>(cohort_.crossings_total(ends.size())));
+  take_promised(static_cast<std::uint32_t>(cohort_.crossings_total(ends.size())));
   for (const Slot slot : cohort_.newcomers) requests_[slot].second_token = ends.front();
   cohort_.newcomers.clear();
   cohort_.advance(ends.size());
@@ -241,7 +242,7 @@ void VllmScheduler::advance(std::span<const Time> ends) {
 void VllmScheduler::verify() const {
   pool_.verify();
   SERVECAST_CHECK(running_.size() <= config_.max_sequences);
-  std::uint64_t context = 0;
+  std::uint64_t context = 0, promised = 0;
   std::uint32_t members = 0;
   std::uint64_t blocks =
       0;  // anonymous and referenced blocks of running requests, shared ones counted per holder
@@ -254,13 +255,17 @@ void VllmScheduler::verify() const {
           request.known() + static_cast<std::uint32_t>(cohort_.step() - request.joined_step);
       context += known;
       blocks += blocks_for(known - 1);
+      promised += blocks_for(request.final_tokens) - blocks_for(known - 1);
     } else {
       SERVECAST_CHECK(request.computed <= request.known());
       SERVECAST_CHECK(request.blocks == blocks_for(request.computed));
       blocks += request.blocks;
+      promised += blocks_for(request.final_tokens) - request.blocks;
     }
   }
   SERVECAST_CHECK(blocks >= pool_.active());
+  SERVECAST_CHECK(promised == promised_);
+  if (config_.rules.promises_output) SERVECAST_CHECK(promised <= pool_.room());
   if (cohort_formed_) {
     SERVECAST_CHECK(members == cohort_.size() && context == cohort_.context());
     SERVECAST_CHECK(tail_ == kNoSlot || tail_ == running_.last());

@@ -199,6 +199,11 @@ class VllmScheduler {
 
   // Blocks of a request (blocks.cpp).
   bool grow(Request& request, std::uint32_t target);
+  // Blocks for running requests, out of what they will still need.
+  void take_promised(std::uint32_t count) {
+    pool_.take(count);
+    promised_ -= count;
+  }
   // Tokens whose blocks get a name as soon as they are full. In the fast mode nobody else asks for
   // the others.
   std::uint32_t sealable_tokens(const Request& request) const {
@@ -218,6 +223,7 @@ class VllmScheduler {
   cache::BlockPool pool_;
   Spelling spelling_;
   RequestList running_, waiting_;
+  std::uint64_t promised_ = 0;  // blocks that the running requests need until they are complete
   Cohort cohort_;
   bool cohort_formed_;
   Slot tail_ = kNoSlot;
