@@ -15,8 +15,12 @@ using testing::IsEmpty;
 
 constexpr std::uint64_t kA = 0xA, kB = 0xB, kC = 0xC;
 
-BlockKey page(std::uint64_t prefix) { return {.kind = KeyKind::Page, .hash = prefix}; }
-BlockKey tail(std::uint64_t prefix) { return {.kind = KeyKind::Tail, .hash = prefix}; }
+BlockKey page(std::uint64_t prefix) {
+  return {.kind = KeyKind::Page, .hash = prefix};
+}
+BlockKey tail(std::uint64_t prefix) {
+  return {.kind = KeyKind::Tail, .hash = prefix};
+}
 BlockKey state(std::uint64_t prefix, std::uint32_t slot = 0) {
   return {.kind = KeyKind::State, .slot = slot, .hash = prefix};
 }
