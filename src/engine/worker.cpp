@@ -13,12 +13,13 @@ using scheduler::Request;
 using scheduler::Slot;
 
 Worker::Worker(const scheduler::RankConfig& config, const Options& options,
-               const perf::StepTimer& timer, scheduler::RequestSlab& requests, GapLedger& gaps)
+               const perf::StepTimer& timer, scheduler::RequestSlab& requests, GapLedger& gaps,
+               GapLedger* step_gaps)
     : scheduler_(config, options.scheduler, requests),
       timer_(timer),
       requests_(requests),
       gaps_(gaps),
-      stepping_(options.scheduler.stepping),
+      step_gaps_(step_gaps),
       capture_(options.scheduler.trace || options.scheduler.events),
       run_passes_max_(options.run_passes_max) {}
 
@@ -68,7 +69,6 @@ bool Worker::drive(Time now) {
 
 // A run ends with the first pass that ends requests, and before a pass of no duration.
 bool Worker::plan(Time now) {
-  if (stepping_) return false;
   const scheduler::VllmScheduler::Quiet quiet = scheduler_.quiet(run_passes_max_);
   if (quiet.passes == 0) return false;
   const std::uint32_t passes = quiet.passes + (quiet.then_completes ? 1 : 0);
@@ -114,17 +114,32 @@ void Worker::begin(Time start, Admit admit) {
                .waiting = scheduler_.waiting()};
 }
 
+void Worker::note_gaps(const Request& request) {
+  const std::vector<Time>& times = request.token_times;
+  for (std::size_t i = 1; i < times.size(); ++i) gaps_.add((times[i] - times[i - 1]).ns, 1);
+  std::size_t first = 0;  // token of a step
+  for (const std::uint32_t size : request.burst_sizes) {
+    if (first > 0) step_gaps_->add((times[first] - times[first - 1]).ns, 1);
+    first += size;
+  }
+}
+
 void Worker::retire_pass() {
   const scheduler::Outcome& outcome = pass_.outcome;
   if (outcome.cohort_tokens > 0) gaps_.add((pass_.end - last_end_).ns, outcome.cohort_tokens);
   for (const std::int64_t gap : outcome.gaps_ns) gaps_.add(gap, 1);
   for (const std::int64_t gap : outcome.taken_back) gaps_.add(gap, -1);
-  if (stepping_) {
+  if (scheduler_.keeps_token_times()) {
     for (const Slot slot : outcome.ended) {
-      if (requests_[slot].ending != scheduler::Ending::Completed) continue;
-      const std::vector<Time>& times = requests_[slot].token_times;
-      for (std::size_t i = 1; i < times.size(); ++i) gaps_.add((times[i] - times[i - 1]).ns, 1);
+      if (requests_[slot].ending == scheduler::Ending::Completed) note_gaps(requests_[slot]);
     }
+  }
+  if (step_gaps_ != nullptr) {
+    accepted_tokens_ += outcome.accepted_tokens;
+    decode_forwards_ += outcome.decode_forwards;
+  } else {
+    accepted_tokens_ += pass_.shape.decode_requests;
+    decode_forwards_ += pass_.shape.decode_requests;
   }
   ended_.insert(ended_.end(), outcome.ended.begin(), outcome.ended.end());
   if (capture_) {
@@ -148,6 +163,8 @@ void Worker::commit(std::size_t passes) {
   for (const Time end : ends) {
     gaps_.add((end - last_end_).ns, size);
     note_pass(end, size, context);
+    accepted_tokens_ += size;
+    decode_forwards_ += size;
     context += size;
     last_end_ = end;
   }
@@ -199,7 +216,7 @@ void Worker::cancel(Slot slot, Instant now) {
     scheduler_.cancel(slot);
   }
   std::vector<Time> times = scheduler_.token_times(slot, scheduler_.passes());
-  for (std::size_t i = 1; !stepping_ && i < times.size(); ++i) {
+  for (std::size_t i = 1; !scheduler_.keeps_token_times() && i < times.size(); ++i) {
     const std::int64_t gap = (times[i] - times[i - 1]).ns;
     // The pass in flight adds its gaps when it ends; they must be there before they are taken.
     if (in_flight_) {
@@ -217,7 +234,7 @@ void Worker::cancel(Slot slot, Instant now) {
 }
 
 void Worker::take_back_live() {
-  if (stepping_) return;
+  if (scheduler_.keeps_token_times()) return;
   std::vector<std::int64_t> gaps;
   scheduler_.for_each_live([&](Slot slot) { scheduler_.gaps_of(slot, passes_, gaps); });
   if (in_flight_) {

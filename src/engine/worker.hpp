@@ -46,8 +46,10 @@ class Worker {
     scheduler::VllmScheduler::Options scheduler;
     std::uint32_t run_passes_max = 64;
   };
+  // `gaps` gets the gaps between adjacent tokens of completed requests; `step_gaps`, wanted only
+  // with speculation, those between the steps that gave a request tokens.
   Worker(const scheduler::RankConfig& config, const Options& options, const perf::StepTimer& timer,
-         scheduler::RequestSlab& requests, GapLedger& gaps);
+         scheduler::RequestSlab& requests, GapLedger& gaps, GapLedger* step_gaps = nullptr);
 
   // Puts a request into the waiting queue. What was planned past the pass in flight is dropped if
   // the request could take part in it. Look at idle() and wake() afterwards.
@@ -82,6 +84,10 @@ class Worker {
 
   const scheduler::VllmScheduler& scheduler() const { return scheduler_; }
   std::uint64_t passes() const { return passes_; }
+  // Tokens that decode steps gave, and the steps (engine-vllm.md 3.5); one each without
+  // speculation.
+  std::uint64_t accepted_tokens() const { return accepted_tokens_; }
+  std::uint64_t decode_forwards() const { return decode_forwards_; }
   // Folds every pass (end, batch sums) and every ending (request, status, tokens, reuse), in order.
   std::uint64_t fingerprint() const { return fingerprint_; }
 
@@ -98,6 +104,7 @@ class Worker {
   void begin_spanning(Instant now);
   bool plan(Time now);
   void note_changes();
+  void note_gaps(const scheduler::Request& request);
   void note_pass(Time end, std::uint32_t decode_requests, std::uint64_t decode_context);
   Time next_start() const { return next_ == 0 ? run_start_ : ends_[next_ - 1]; }
 
@@ -105,7 +112,7 @@ class Worker {
   const perf::StepTimer& timer_;
   scheduler::RequestSlab& requests_;
   GapLedger& gaps_;
-  bool stepping_;
+  GapLedger* step_gaps_;
   bool capture_;
   std::uint32_t run_passes_max_;
 
@@ -125,6 +132,7 @@ class Worker {
   std::vector<scheduler::Slot> ended_;
   std::vector<FinishedPass> finished_;
   std::uint64_t passes_ = 0;
+  std::uint64_t accepted_tokens_ = 0, decode_forwards_ = 0;
   std::uint64_t fingerprint_ = 0;
 };
 

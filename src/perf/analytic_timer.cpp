@@ -22,7 +22,7 @@ class AnalyticTimer final : public StepTimer {
     Duration decode;  // of the decode batch by itself, unscaled
     double attention_ms = 0.0;
     if (shape.decode_requests > 0) {
-      const DecodeBatch batch = cost_.decode_batch(shape.decode_requests);
+      const DecodeBatch batch = cost_.decode_batch(shape.decode_requests, shape.decode_tokens_each);
       attention_ms = batch.attention_ms(as_double(shape.decode_context));
       decode = quantised(batch.ms(shape.decode_context), 1.0);
       t.decode = scaled(decode, decode_ratio_);
@@ -34,8 +34,10 @@ class AnalyticTimer final : public StepTimer {
     // takes beyond the decode batch by itself, so that the parts of an unscaled pass sum to its
     // total.
     const std::uint64_t sequences = std::uint64_t{shape.prefill_requests} + shape.decode_requests;
+    const std::uint64_t decoded = std::uint64_t{shape.decode_requests} * shape.decode_tokens_each;
     const double total_ms =
-        cost_.batch_ms(fresh + shape.decode_requests, sequences) + cost_.host.per_prefill_pass +
+        cost_.batch_ms(fresh + decoded, sequences, shape.prefill_requests + decoded) +
+        cost_.host.per_prefill_pass +
         cost_.prefill_attention_ms(fresh, shape.prefill_isl, shape.prefill_attention) +
         attention_ms;
     const Duration total = quantised(total_ms, 1.0);
@@ -49,7 +51,7 @@ class AnalyticTimer final : public StepTimer {
       std::fill(out.begin(), out.end(), Duration{});
       return;
     }
-    const DecodeBatch batch = cost_.decode_batch(requests);
+    const DecodeBatch batch = cost_.decode_batch(requests, 1);
     for (Duration& d : out) {
       d = quantised(batch.ms(context), decode_ratio_);
       context += requests;

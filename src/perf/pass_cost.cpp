@@ -154,15 +154,17 @@ void add_collectives(const Placement& placement, const RankMatrices& list,
 
 }  // namespace
 
-double PassCost::batch_ms(std::uint64_t tokens_new, std::uint64_t sequences) const {
+double PassCost::batch_ms(std::uint64_t tokens_new, std::uint64_t sequences,
+                          std::uint64_t sampled) const {
   double ms =
-      host.per_pass + host.per_sequence * as_double(sequences) + head.at(as_double(sequences));
+      host.per_pass + host.per_sequence * as_double(sequences) + head.at(as_double(sampled));
   for (const Line& line : tokens) ms += line.at(as_double(tokens_new));
   return experts ? ms + experts->at(tokens_new) : ms;
 }
 
-DecodeBatch PassCost::decode_batch(std::uint32_t requests) const {
-  return {.batch_ms = batch_ms(requests, requests),
+DecodeBatch PassCost::decode_batch(std::uint32_t requests, std::uint32_t tokens_each) const {
+  const std::uint64_t computed = std::uint64_t{requests} * tokens_each;
+  return {.batch_ms = batch_ms(computed, requests, computed),
           .global = global.decode(requests),
           .windowed = windowed.decode(requests)};
 }

@@ -31,10 +31,10 @@ struct PassCost {
   AttentionLine global;    // layers that attend to everything, or to what an indexer picks
   AttentionLine windowed;  // layers with a sliding window; nothing where there are none
 
-  // Everything but attention, of a pass of `tokens_new` tokens in `sequences` requests. Weights are
-  // read once.
-  double batch_ms(std::uint64_t tokens_new, std::uint64_t sequences) const;
-  DecodeBatch decode_batch(std::uint32_t requests) const;
+  // Everything but attention, of a pass of `tokens_new` tokens in `sequences` requests, with logits
+  // of `sampled` of the tokens. Weights are read once.
+  double batch_ms(std::uint64_t tokens_new, std::uint64_t sequences, std::uint64_t sampled) const;
+  DecodeBatch decode_batch(std::uint32_t requests, std::uint32_t tokens_each) const;
   // As AttentionLine::prefill, for all layers.
   double prefill_attention_ms(std::uint64_t fresh, std::uint64_t context,
                               std::uint64_t pairs) const;

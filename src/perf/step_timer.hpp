@@ -24,6 +24,8 @@ struct StepShape {
   // Requests that decode in this pass, and the sum of their known tokens at its start.
   std::uint32_t decode_requests = 0;
   std::uint64_t decode_context = 0;
+  // Tokens that each of them computes: more than one where it verifies draft tokens.
+  std::uint32_t decode_tokens_each = 1;
   // Tokens that the rank's KV pool holds in all.
   std::uint64_t capacity_tokens = 0;
 };

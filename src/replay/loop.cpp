@@ -68,6 +68,15 @@ bool may_take_back(const Deployment& deployment, const workload::Workload& workl
   return options.cap.has_value() || workload.total_tokens_max() > pool;
 }
 
+GapTable table_of(const engine::GapLedger& ledger) {
+  const engine::GapLedger::Sums sums = ledger.sums();
+  return {.gaps_ns = ledger.table(),
+          .exact = ledger.exact(),
+          .count = sums.count,
+          .sum_ns = sums.ns,
+          .sum_squares_ns = sums.squares_ns};
+}
+
 std::uint64_t load_of(const scheduler::Request& request) {
   return std::uint64_t{request.prompt_tokens} + request.output_tokens;
 }
@@ -94,8 +103,11 @@ Loop::Loop(const Deployment& deployment, const workload::Workload& workload, con
   worker.scheduler.history = options.capture_requests;
   worker.run_passes_max =
       options.run_passes_max > 0 ? options.run_passes_max : deployment.timer->run_passes_max();
+  if (deployment.rank.speculation) step_gaps_.emplace();
   for (std::uint32_t w = 0; w < deployment.workers; ++w) {
-    workers_.emplace_back(deployment.rank, worker, *deployment.timer, requests_, gaps_);
+    worker.scheduler.rank = w;
+    workers_.emplace_back(deployment.rank, worker, *deployment.timer, requests_, gaps_,
+                          step_gaps_ ? &*step_gaps_ : nullptr);
   }
 }
 
@@ -349,6 +361,8 @@ RunTotals Loop::totals() const {
   for (const engine::Worker& worker : workers_) {
     const scheduler::VllmScheduler& scheduler = worker.scheduler();
     totals.passes += worker.passes();
+    totals.accepted_tokens += worker.accepted_tokens();
+    totals.decode_forwards += worker.decode_forwards();
     totals.preemptions += scheduler.preemptions();
     totals.evictions += scheduler.pool().evictions();
     totals.prefix_queried_tokens += scheduler.prefix_queried_tokens();
@@ -357,12 +371,8 @@ RunTotals Loop::totals() const {
     totals.pools.push_back(
         {scheduler.pool().active(), scheduler.pool().inactive(), scheduler.pool().free()});
   }
-  totals.gaps.gaps_ns = gaps_.table();
-  totals.gaps.exact = gaps_.exact();
-  const engine::GapLedger::Sums gaps = gaps_.sums();
-  totals.gaps.count = gaps.count;
-  totals.gaps.sum_ns = gaps.ns;
-  totals.gaps.sum_squares_ns = gaps.squares_ns;
+  totals.gaps = table_of(gaps_);
+  if (step_gaps_) totals.step_gaps = table_of(*step_gaps_);
   return totals;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "engine/gap_ledger.hpp"
@@ -49,6 +50,7 @@ class Loop {
 
   scheduler::RequestSlab requests_;
   engine::GapLedger gaps_;
+  std::optional<engine::GapLedger> step_gaps_;  // with speculation
   std::deque<engine::Worker> workers_;
   kernel::Wakes wakes_;
   router::Router router_;

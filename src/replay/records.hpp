@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -132,6 +133,12 @@ struct RunTotals {
   Time end;  // where the clock stopped
   std::uint64_t fingerprint = 0;
   GapTable gaps;
+  // With speculation: gaps between the steps that gave a completed request tokens; a burst's own
+  // tokens have gaps of 0 among `gaps`.
+  std::optional<GapTable> step_gaps;
+  // Tokens that decode steps gave, and the steps (engine-vllm.md 3.5); without speculation one
+  // each.
+  std::uint64_t accepted_tokens = 0, decode_forwards = 0;
   std::vector<PoolState> pools;  // per worker, at the end
   std::uint32_t workers = 0, gpus_per_worker = 1;
 };

@@ -187,6 +187,19 @@ void add_engine(Object& summary, const Figures& f) {
   summary.push_back({"gpu_hours", worker_seconds * t.gpus_per_worker / 3600});
 }
 
+// How far a step of speculative decoding gets, and the gaps between steps: those between tokens are
+// pulled down by the zeros inside bursts (replay.md 31.21).
+void add_speculation(Object& summary, const replay::RunTotals& totals) {
+  if (!totals.step_gaps) return;
+  const Distribution gaps = distribution_of(*totals.step_gaps);
+  add_distribution(summary, "inter_step_latency_ms", gaps);
+  summary.push_back({"num_inter_step_latency_samples", gaps.count});
+  summary.push_back({"accepted_tokens", totals.accepted_tokens});
+  summary.push_back({"decode_forwards", totals.decode_forwards});
+  summary.push_back(
+      {"avg_accept_length", ratio(totals.accepted_tokens, totals.decode_forwards, Value())});
+}
+
 void sort_by_key(Object& object) {
   std::sort(object.begin(), object.end(),
             [](const Member& a, const Member& b) { return a.key < b.key; });
@@ -210,6 +223,7 @@ Result<Report> make_report(Collector& collector, const replay::RunTotals& totals
   add_throughput(report.summary, *figures);
   add_latencies(report.summary, *figures);
   add_engine(report.summary, *figures);
+  add_speculation(report.summary, totals);
   report.summary.push_back({"provenance", facts.provenance});
   if (!facts.timing_is_checked) report.summary.push_back({"qualification", "functional_only"});
   sort_by_key(report.summary);

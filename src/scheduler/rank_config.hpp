@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "scheduler/speculation.hpp"
+
 namespace servecast::scheduler {
 
 enum class PreemptionMode : std::uint8_t { Lifo, Fifo };
@@ -31,6 +33,7 @@ struct RankConfig {
   bool prefix_caching = true;
   bool chunked_prefill = true;
   PreemptionMode preemption_mode = PreemptionMode::Lifo;
+  std::optional<Speculation> speculation = {};
 };
 
 }  // namespace servecast::scheduler

@@ -76,7 +76,9 @@ struct RequestFacts {
 
 struct Request : RequestFacts {
   std::vector<cache::BlockIndex> sealed;  // blocks with a name, from the first one on
-  std::vector<Time> token_times;          // reference mode only
+  std::vector<Time> token_times;          // where each request is computed by itself
+  // With speculation: tokens of each step that gave some; their sum is the tokens generated.
+  std::vector<std::uint32_t> burst_sizes;
   // Stretches of passes [first, last] that each gave it one token; kept only where gaps may be
   // taken back.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> token_passes;
@@ -102,6 +104,7 @@ class RequestSlab {
     static_cast<RequestFacts&>(request) = RequestFacts{};
     request.sealed.clear();
     request.token_times.clear();
+    request.burst_sizes.clear();
     request.token_passes.clear();
     request.prompt_names.clear();
     request.history.clear();

@@ -30,13 +30,23 @@ std::shared_ptr<const perf::StepTimer> read_timer(const Value& engine) {
 }
 
 void read_engine(const Value& engine, replay::Deployment& out) {
-  engine.only({"rules", "blocks", "block_tokens", "max_sequences", "max_batched_tokens", "max_model_len",
-               "prefix_caching", "chunked_prefill", "preemption", "timing", "prefill_ms",
-               "decode_ms"});
+  engine.only({"rules", "acceptance_rates", "drafter", "blocks", "block_tokens", "max_sequences",
+               "max_batched_tokens", "max_model_len", "prefix_caching", "chunked_prefill",
+               "preemption", "timing", "prefill_ms", "decode_ms"});
   scheduler::RankConfig& rank = out.rank;
   if (const Value* v = engine.find("rules")) {
     if (v->scalar != "trtllm") v->refuse("rules other than vLLM's are trtllm");
     rank.rules = scheduler::kTrtllmRules;
+  }
+  if (const Value* v = engine.find("acceptance_rates")) {
+    scheduler::Speculation speculation;
+    for (const Value& rate : v->list) speculation.rates.push_back(rate.number());
+    if (const Value* drafter = engine.find("drafter")) {
+      if (drafter->scalar != "mtp" && drafter->scalar != "ngram")
+        drafter->refuse("drafter is mtp or ngram");
+      speculation.needs_last_block = drafter->scalar == "mtp";
+    }
+    rank.speculation = speculation;
   }
   rank.blocks = small(engine.at("blocks"));
   rank.block_tokens = small(engine.at("block_tokens"));
@@ -313,16 +323,22 @@ void total_facts(Facts& facts, const Recording& run) {
   facts.count("passes", t.passes);
   facts.count("preemptions", t.preemptions);
   facts.count("evictions", t.evictions);
+  facts.count("accepted_tokens", t.accepted_tokens);
+  facts.count("decode_forwards", t.decode_forwards);
   facts.count("prefix_queried_tokens", t.prefix_queried_tokens);
   facts.count("prefix_hit_tokens", t.prefix_hit_tokens);
   facts.moment("first_arrival_ms", t.first_arrival);
   facts.moment("end_ms", t.end);
   facts.count("kv_events", run.events.size());
-  Rows gaps;
-  for (const auto& [gap, times] : t.gaps.gaps_ns) {
-    gaps.push_back({fmt::format("{}", ms_from_ns(gap)), number(times)});
-  }
-  facts.rows("gaps_ms", gaps);
+  const auto gap_rows = [](const replay::GapTable& table) {
+    Rows rows;
+    for (const auto& [gap, times] : table.gaps_ns) {
+      rows.push_back({fmt::format("{}", ms_from_ns(gap)), number(times)});
+    }
+    return rows;
+  };
+  facts.rows("gaps_ms", gap_rows(t.gaps));
+  if (t.step_gaps) facts.rows("step_gaps_ms", gap_rows(*t.step_gaps));
 }
 
 std::vector<std::string> broken_expectation(const Value& expected, const Recording& run) {

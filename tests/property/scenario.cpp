@@ -59,6 +59,12 @@ scheduler::RankConfig make_rank(Dice& dice) {
   if (dice.percent(35)) rank.preemption_mode = scheduler::PreemptionMode::Fifo;
   if (dice.percent(20)) rank.max_model_len = dice.from(4, 60);
   if (dice.percent(20)) rank.rules = scheduler::kTrtllmRules;
+  if (dice.percent(20)) {
+    scheduler::Speculation& speculation = rank.speculation.emplace();
+    for (std::uint32_t n = dice.from(1, 4); n > 0; --n)
+      speculation.rates.push_back(dice.one_of({0.0, 0.3, 0.7, 1.0}));
+    speculation.needs_last_block = dice.percent(50);
+  }
   return rank;
 }
 

@@ -136,6 +136,7 @@ struct Life {
   const replay::RequestRecord* record = nullptr;  // none: it did not end
   std::vector<Time> tokens;
   std::uint32_t computed = 0;
+  std::uint32_t ahead = 0;  // slots held for tokens that are not computed: the last of a burst
   std::uint32_t worker = 0;
   bool running = false;
   const replay::PassRecord* prefilled_in = nullptr;  // the last pass that computed prompt tokens
@@ -214,6 +215,7 @@ class PassAudit {
       v_.expect(blocks <= deployment_.rank.blocks, "{}: request {} held {} blocks", where, request,
                 blocks);
       life.running = false;
+      life.ahead = 0;
       life.preemptions += 1;
     }
   }
@@ -228,6 +230,7 @@ class PassAudit {
                 where, item.request, item.from, life.computed);
       v_.expect(item.to >= item.from, "{}: request {} computes backwards", where, item.request);
       life.computed = item.to;
+      life.ahead = 0;
       budget_used += item.to - item.from;
       life.prefilled_in = nullptr;
       if (life.record == nullptr) continue;
@@ -251,14 +254,23 @@ class PassAudit {
                       perf::StepShape& shape) {
     for (const auto& output : pass.outputs) {
       Life& life = lives_[output.request];
+      const auto& speculation = deployment_.rank.speculation;
       if (output.tokens > 0 && life.record != nullptr) {
         const std::uint64_t known = life.record->input_tokens + life.tokens.size();
         v_.expect(life.computed == known, "{}: request {} emits with {} of {} tokens computed",
                   where, output.request, life.computed, known);
-        if (!life.tokens.empty() || life.prefilled_in != &pass) {  // else the prefill gave it
+        // Without speculation the prefill gives the first token.
+        if (speculation || !life.tokens.empty() || life.prefilled_in != &pass) {
           shape.decode_requests += 1;
           shape.decode_context += known;
         }
+      }
+      if (speculation && output.tokens > 0) {  // a burst: all but its last token are computed
+        v_.expect(output.tokens <= speculation->width(), "{}: request {} emits {} tokens", where,
+                  output.request, output.tokens);
+        shape.decode_tokens_each = speculation->width();
+        life.computed += output.tokens - 1;
+        life.ahead = 1;
       }
       for (std::uint32_t i = 0; i < output.tokens; ++i) life.tokens.push_back(pass.end);
       if (output.completed || output.tokens == 0) {
@@ -296,7 +308,7 @@ class PassAudit {
     std::uint32_t running = 0;
     for (const auto& [id, life] : lives_) {
       if (!life.running || life.worker != pass.worker) continue;
-      held += (life.computed + block - 1) / block;
+      held += (life.computed + life.ahead + block - 1) / block;
       running += 1;
     }
     v_.expect(pass.running == running, "{}: {} requests run, recount {}", where, pass.running,

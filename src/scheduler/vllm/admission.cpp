@@ -144,8 +144,10 @@ VllmScheduler::Verdict VllmScheduler::judge(Request& request) {
   look_up(request);
   if (config_.rules.recomputes_last &&
       request.remaining() > 0) {  // logits need at least one computed token (engine-vllm.md 7.3)
-    const std::uint32_t usable = block_.quotient(known - 1);
-    if (hits_.size() > usable) hits_.resize(usable);
+    std::uint32_t usable = block_.quotient(known - 1);
+    if (hits_.size() < usable) usable = static_cast<std::uint32_t>(hits_.size());
+    if (config_.speculation && config_.speculation->needs_last_block && usable > 0) --usable;
+    hits_.resize(usable);
     hits_active_ = std::min(hits_active_, usable);
   }
   const std::uint32_t cached = cached_tokens();

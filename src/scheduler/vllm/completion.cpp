@@ -7,6 +7,7 @@
 namespace servecast::scheduler {
 
 void Outcome::clear() {
+  accepted_tokens = decode_forwards = 0;
   cohort_tokens = 0;
   gaps_ns.clear();
   taken_back.clear();
@@ -20,12 +21,12 @@ inline void VllmScheduler::emit(Request& request, Time end, Outcome& outcome) {
     request.first_token = end;
   } else {
     if (request.generated == 1) request.second_token = end;
-    if (!options_.stepping) outcome.gaps_ns.push_back((end - request.last_token).ns);
+    if (!each_by_itself_) outcome.gaps_ns.push_back((end - request.last_token).ns);
   }
   ++request.generated;
   request.last_token = end;
   request.emitted_in = pass_;
-  if (options_.stepping) {
+  if (each_by_itself_) {
     request.token_times.push_back(end);
   } else if (options_.take_back) {
     if (!request.token_passes.empty() && request.token_passes.back().second + 1 == pass_) {
@@ -34,6 +35,27 @@ inline void VllmScheduler::emit(Request& request, Time end, Outcome& outcome) {
       request.token_passes.emplace_back(pass_, pass_);
     }
   }
+}
+
+// The tokens of one verification. All but the last are computed; the last has its slot already.
+// Blocks that the burst did not reach go back.
+std::uint32_t VllmScheduler::emit_burst(const Scheduled& item, Time end, Outcome& outcome) {
+  Request& request = requests_[item.slot];
+  const std::uint32_t drawn = sampler_->draw();
+  const std::uint32_t tokens = std::min(drawn, request.remaining());
+  if (item.from >= request.prompt_tokens) {
+    outcome.accepted_tokens += drawn;
+    ++outcome.decode_forwards;
+  }
+  request.burst_sizes.push_back(tokens);
+  for (std::uint32_t i = 0; i < tokens; ++i) emit(request, end, outcome);
+  request.computed = request.known() - 1;
+  const std::uint32_t unused = request.blocks - blocks_for(request.known());
+  pool_.give_back(unused);
+  promised_ += unused;
+  request.blocks -= unused;
+  seal_computed(request);
+  return tokens;
 }
 
 void VllmScheduler::complete(Time end, Outcome& outcome) {
@@ -86,9 +108,14 @@ void VllmScheduler::complete(Time end, Outcome& outcome) {
       continue;
     }
     if (tail_ == item.slot) tail_ = kNoSlot;
-    emit(request, end, outcome);
+    std::uint32_t tokens = 1;
+    if (sampler_) {
+      tokens = emit_burst(item, end, outcome);
+    } else {
+      emit(request, end, outcome);
+    }
     const bool complete = request.remaining() == 0;
-    if (options_.trace) outcome.trace.outputs.push_back({request.ordinal, 1, complete});
+    if (options_.trace) outcome.trace.outputs.push_back({request.ordinal, tokens, complete});
     if (complete) {
       finish(item.slot, outcome);
     } else if (formed) {
@@ -104,11 +131,9 @@ void VllmScheduler::complete(Time end, Outcome& outcome) {
 
   if (options_.events) outcome.events.swap(events_);
   last_end_ = end;
-  if (options_.take_back && !options_.stepping) {
-    log_.push(end);
-  }
   ++pass_;
-  if (options_.stepping) return;
+  if (each_by_itself_) return;
+  if (options_.take_back) log_.push(end);
   if (!formed) {
     form_cohort();
   } else if (tail_ != kNoSlot && tail_ != running_.last()) {
@@ -131,7 +156,7 @@ void VllmScheduler::end_unserved(Slot slot, Ending ending, Outcome& outcome) {
   request.state = State::Ended;
   request.ending = ending;
   if (options_.trace) outcome.trace.outputs.push_back({request.ordinal, 0, false});
-  if (!options_.stepping && options_.take_back) gaps_of(slot, pass_, outcome.taken_back);
+  if (!each_by_itself_ && options_.take_back) gaps_of(slot, pass_, outcome.taken_back);
   outcome.ended.push_back(slot);
 }
 
@@ -196,7 +221,7 @@ void VllmScheduler::cancel(Slot slot) {
 
 std::vector<Time> VllmScheduler::token_times(Slot slot, std::uint64_t passes) const {
   const Request& request = requests_[slot];
-  if (options_.stepping) return request.token_times;
+  if (each_by_itself_) return request.token_times;
   std::vector<Time> times;
   for (std::size_t i = 0; i < request.token_passes.size(); ++i) {
     const auto [first, stored_last] = request.token_passes[i];

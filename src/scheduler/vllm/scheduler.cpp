@@ -14,8 +14,10 @@ VllmScheduler::VllmScheduler(const RankConfig& config, const Options& options,
       requests_(requests),
       pool_(config.blocks),
       spelling_(config.block_tokens),
+      each_by_itself_(options.stepping || config.speculation.has_value()),
       cohort_(config.block_tokens),
-      cohort_formed_(!options.stepping) {
+      cohort_formed_(!each_by_itself_) {
+  if (config.speculation) sampler_.emplace(*config.speculation, options.rank);
   shape_.capacity_tokens = std::uint64_t{config.blocks} * config.block_tokens;
   if (options.events) pool_.keep_evicted_names();
 }
@@ -30,7 +32,7 @@ const perf::StepShape& VllmScheduler::schedule(Time now, Admit admit) {
   failed_.clear();
   rejected_.clear();
   // Here, because what ended in the pass before has been shown by now and its gaps will stay.
-  if (options_.take_back) trim_log();
+  if (options_.take_back && !each_by_itself_) trim_log();
 
   if (cohort_formed_ && !cohort_fits()) dissolve();
   if (cohort_formed_) {
@@ -39,6 +41,7 @@ const perf::StepShape& VllmScheduler::schedule(Time now, Admit admit) {
     schedule_each();
   }
   if (admit == Admit::Yes && !preempted_) admit_waiting(now);
+  if (sampler_) reserve_bursts();
   return shape_;
 }
 
@@ -126,6 +129,7 @@ VllmScheduler::Step VllmScheduler::schedule_running(Slot slot) {
       progress_ = true;
       return Step::Gone;
     }
+    undo_scheduled(victim);
     preempt(victim);
     if (victim == slot) return Step::Gone;
   }
@@ -141,7 +145,6 @@ void VllmScheduler::preempt(Slot victim) {
   ++preemptions_;
   ++request.preemptions;
   if (options_.trace) trace_.preempted.push_back({request.ordinal, request.blocks});
-  undo_scheduled(victim);
   running_.remove(requests_, victim);
   release_blocks(request, true);
   request.state = State::Preempted;
@@ -258,7 +261,9 @@ void VllmScheduler::verify() const {
       promised += blocks_for(request.final_tokens) - blocks_for(known - 1);
     } else {
       SERVECAST_CHECK(request.computed <= request.known());
-      SERVECAST_CHECK(request.blocks == blocks_for(request.computed));
+      // The last token of a burst has its slot before it is computed.
+      SERVECAST_CHECK(request.blocks == blocks_for(request.computed) ||
+                      (sampler_ && request.blocks == blocks_for(request.known())));
       blocks += request.blocks;
       promised += blocks_for(request.final_tokens) - request.blocks;
     }

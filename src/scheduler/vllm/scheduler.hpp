@@ -71,6 +71,9 @@ struct KvEvent {
 
 // What a pass shows when it ends.
 struct Outcome {
+  // Of decode steps: tokens that verifications gave, also past the end of an output, and how many
+  // steps there were (engine-vllm.md 3.5). First tokens do not count.
+  std::uint64_t accepted_tokens = 0, decode_forwards = 0;
   std::uint32_t cohort_tokens =
       0;  // tokens that came one pass after the one before, all with that gap
   std::vector<std::int64_t> gaps_ns;  // gaps of other tokens (fast mode)
@@ -91,6 +94,7 @@ class VllmScheduler {
     bool trace = false;      // stepping only
     bool events = false;     // stepping only
     bool history = false;    // keep Request::history
+    std::uint64_t rank = 0;  // ordinal among the ranks of the role; seeds what is drawn
   };
   VllmScheduler(const RankConfig& config, const Options& options, RequestSlab& requests);
 
@@ -132,6 +136,8 @@ class VllmScheduler {
     for (Slot s = waiting_.first(); s != kNoSlot; s = requests_[s].after) visit(s);
   }
 
+  // Requests keep the time of every token, instead of gaps that are handed out with each pass.
+  bool keeps_token_times() const { return each_by_itself_; }
   const cache::BlockPool& pool() const { return pool_; }
   std::uint64_t passes() const { return pass_; }
   std::uint32_t block_tokens() const { return config_.block_tokens; }
@@ -172,6 +178,7 @@ class VllmScheduler {
   void preempt(Slot victim);
   void note_scheduled(Slot slot, std::uint32_t from, std::uint32_t to);
   void undo_scheduled(Slot slot);
+  void reserve_bursts();
   std::uint32_t tail_chunk() const;
 
   // Admission (admission.cpp).
@@ -190,6 +197,7 @@ class VllmScheduler {
 
   // Ending a pass (completion.cpp).
   void emit(Request& request, Time end, Outcome& outcome);
+  std::uint32_t emit_burst(const Scheduled& item, Time end, Outcome& outcome);
   void finish(Slot slot, Outcome& outcome);
   void end_unserved(Slot slot, Ending ending, Outcome& outcome);
   void join(Slot slot);
@@ -224,8 +232,12 @@ class VllmScheduler {
   Spelling spelling_;
   RequestList running_, waiting_;
   std::uint64_t promised_ = 0;  // blocks that the running requests need until they are complete
+  // Every request is computed by itself and there is no cohort: in the reference mode, and where
+  // how many tokens a step gives is drawn for each request.
+  bool each_by_itself_;
   Cohort cohort_;
   bool cohort_formed_;
+  std::optional<AcceptanceSampler> sampler_;
   Slot tail_ = kNoSlot;
   Blocked blocked_ = Blocked::Untested;
 
