@@ -307,11 +307,7 @@ TEST(Config, RefusesByNameWhatItKnowsButCannotDo) {
        "engine.mode: disaggregated: separate prefill and decode workers are not supported yet"},
       {"engine.mode=afd", "engine.mode: afd: attention/FFN disaggregation is not supported"},
       {"engine.backend=sglang", "engine.backend: sglang: this engine is not supported yet"},
-      {"engine.backend=trtllm", "engine.backend: trtllm"},
       {"engine.kv_transfer={}", "engine.kv_transfer: goes only with engine.mode: disaggregated"},
-      {"engine.nextn=2", "engine.nextn: multi-token prediction is not supported yet"},
-      {"engine.speculation={kind: ngram}",
-       "engine.speculation: speculative decoding is not supported yet"},
       {"engine.workers.prefill={}",
        "engine.workers.prefill: goes only with engine.mode: disaggregated"},
       {"engine.workers.aggregated.parallelism.attention_data=8",
@@ -327,8 +323,8 @@ TEST(Config, RefusesByNameWhatItKnowsButCannotDo) {
        "timing.type: profile: timing from measured passes is not supported yet"},
       {"engine.workers.aggregated.sglang={}",
        "settings of another backend than engine.backend (vllm)"},
-      {"engine.workers.aggregated.vllm.speculation={}",
-       "speculative decoding is not supported yet"},
+      {"engine.workers.aggregated.trtllm={}",
+       "settings of another backend than engine.backend (vllm)"},
       {"router.policy=kv_router",
        "router.policy: kv_router: routing by cached prefixes is not supported yet"},
       {"router={policy: session_affinity, ttl_ms: 5}", "router.policy: session_affinity"},
@@ -355,6 +351,80 @@ TEST(Config, AcceptsTheNeutralValueOfWhatItCannotDo) {
                                    "engine.workers.aggregated.parallelism.attention_data=1",
                                    "engine.speculation=null", "engine.enable_eplb=false"})),
             "");
+}
+
+TEST(Config, TakesTheDefaultsOfTheBackend) {
+  const auto trtllm = read(minimal_with({"engine.backend=trtllm"}));
+  ASSERT_TRUE(trtllm);
+  EXPECT_EQ(trtllm->engine.rank.block_tokens, 32U);
+  EXPECT_TRUE(trtllm->engine.rank.rules.promises_output);
+  EXPECT_FALSE(trtllm->engine.rank.rules.recomputes_last);
+  const auto vllm = read(minimal_with({}));
+  ASSERT_TRUE(vllm);
+  EXPECT_EQ(vllm->engine.rank.block_tokens, 64U);
+  EXPECT_FALSE(vllm->engine.rank.rules.promises_output);
+}
+
+TEST(Config, KnowsOnePolicyOfTensorRtLlm) {
+  const std::string policy = "engine.workers.aggregated.trtllm.capacity_scheduler_policy=";
+  EXPECT_EQ(problems(minimal_with({"engine.backend=trtllm", policy + "guaranteed_no_evict"})), "");
+  EXPECT_THAT(problems(minimal_with({"engine.backend=trtllm", policy + "max_utilization"})),
+              HasSubstr("max_utilization: requests that are paused for memory are not supported"));
+  EXPECT_THAT(problems(minimal_with({"engine.backend=trtllm",
+                                     "engine.workers.aggregated.vllm.preemption_mode=fifo"})),
+              HasSubstr("settings of another backend than engine.backend (trtllm)"));
+}
+
+TEST(Config, ReadsBothKindsOfDrafts) {
+  const auto mtp = read(minimal_with({"engine.nextn=3", "engine.nextn_accepted=2.2"}));
+  ASSERT_TRUE(mtp);
+  ASSERT_TRUE(mtp->engine.rank.speculation);
+  EXPECT_EQ(mtp->engine.rank.speculation->width(), 4U);
+  EXPECT_NEAR(mtp->engine.rank.speculation->expected_tokens(), 3.2, 1e-12);
+  EXPECT_TRUE(mtp->engine.rank.speculation->needs_last_block);
+  for (const char* at : {"engine.", "engine.workers.aggregated.vllm."}) {
+    const auto ngram =
+        read(minimal_with({std::string(at) + "speculation={kind: ngram, num_speculative_tokens: 3, "
+                                             "acceptance_rates: [0.8, 0.6, 0.4], seed: 7}"}));
+    ASSERT_TRUE(ngram) << at;
+    ASSERT_TRUE(ngram->engine.rank.speculation) << at;
+    EXPECT_NEAR(ngram->engine.rank.speculation->expected_tokens(), 2.472, 1e-12);
+    EXPECT_EQ(ngram->engine.rank.speculation->seed, 7U);
+    EXPECT_FALSE(ngram->engine.rank.speculation->needs_last_block);
+  }
+}
+
+TEST(Config, RefusesDraftsThatDoNotGoTogether) {
+  const std::string ngram =
+      "engine.speculation={kind: ngram, num_speculative_tokens: 2, acceptance_rates: ";
+  const std::string in_vllm =
+      "engine.workers.aggregated.vllm.speculation={kind: ngram, "
+      "num_speculative_tokens: 1, acceptance_rates: [0.5]}";
+  struct Refused {
+    std::vector<std::string> sets;
+    const char* says;
+  };
+  const Refused cases[] = {
+      {{"engine.nextn=2"}, "engine.nextn_accepted: is required: nextn is 2"},
+      {{"engine.nextn_accepted=1"}, "engine.nextn_accepted: goes only with nextn above 0"},
+      {{"engine.nextn=2", "engine.nextn_accepted=2.5"}, "is 2.5, more than nextn (2)"},
+      {{"engine.nextn=6", "engine.nextn_accepted=1"}, "engine.nextn must be from 0 to 5"},
+      {{ngram + "[0.5]}"}, "has 1 rates; num_speculative_tokens is 2"},
+      {{ngram + "[0.5, 1.5]}"}, "acceptance_rates[1] must be at least 0 and at most 1, not 1.5"},
+      {{ngram + "[0.5, x]}"}, "acceptance_rates[1] must be a finite number"},
+      {{ngram + "0.5}"}, "acceptance_rates must be a list of numbers"},
+      {{ngram + "[0.5, 0.5]}", "engine.nextn=1", "engine.nextn_accepted=1"},
+       "engine.speculation: goes not together with nextn"},
+      {{ngram + "[0.5, 0.5]}", in_vllm},
+       "vllm.speculation: goes not together with engine.nextn or engine.speculation"},
+      {{ngram + "[0.5, 0.5]}", "engine.backend=trtllm"},
+       "engine.speculation: goes only with backend: vllm, not trtllm"},
+      {{ngram + "[0.5, 0.5]}",
+        "engine.workers.aggregated.timing={type: polynomial, decode_speedup_ratio: 2}"},
+       "decode_speedup_ratio: must be 1 with nextn or speculation"},
+  };
+  for (const Refused& refused : cases)
+    EXPECT_THAT(problems(minimal_with(refused.sets)), HasSubstr(refused.says)) << refused.says;
 }
 
 TEST(Config, NamesADomainWithItsPath) {
@@ -473,7 +543,7 @@ TEST(Config, AcceptsOrRefusesByNameEveryBenchmarkCase) {
                     [](const Problem& p) { return p.code == "config.unsupported"; });
     EXPECT_TRUE(named && only_named) << problems({.path = entry.path().string()});
   }
-  EXPECT_EQ(accepted, 9);
+  EXPECT_EQ(accepted, 10);
 }
 
 }  // namespace

@@ -248,9 +248,36 @@ bool Decoder::single(std::string_view name, std::string& value, std::string_view
   return true;
 }
 
+bool Decoder::numbers(std::string_view name, std::vector<double>& values, const Real& limits,
+                      std::string_view help) {
+  const Value* given = take(name);
+  if (given == nullptr) {
+    problem("config.missing", at_, fmt::format("{} is required", path_of(name)), std::string(help));
+    return false;
+  }
+  if (given->kind != Value::Kind::Sequence) {
+    wrong_type(name, *given, "a list of numbers", "write [0.8, 0.6]");
+    return true;
+  }
+  values.clear();
+  std::string yaml;
+  for (std::size_t i = 0; i < given->items.size(); ++i) {
+    const std::string item_name = fmt::format("{}[{}]", name, i);
+    const Item item{.name = item_name, .type = Item::Type::Real, .real = limits};
+    const auto real = read_real(item, given->items[i]);
+    if (!real) continue;
+    values.push_back(std::get<double>(*real));
+    yaml += (yaml.empty() ? "" : ", ") + yaml_of(*real);
+  }
+  record(name, fmt::format("[{}]", yaml), given, help);
+  return true;
+}
+
 bool Decoder::mapping(std::string_view name, Presence presence, std::string_view help,
                       const Describe& fields) {
   const Value* given = take(name);
+  if (given != nullptr && given->kind == Value::Kind::Null && presence == Presence::Optional)
+    given = nullptr;
   if (given != nullptr && given->kind != Value::Kind::Mapping) {
     wrong_type(name, *given, "a mapping",
                given->kind == Value::Kind::Null ? "write {} for all defaults" : "");

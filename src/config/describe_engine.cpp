@@ -131,6 +131,52 @@ void describe_timing(Fields& f, Timing& timing) {
          "Divides decode times once more; 0 leaves them.");
 }
 
+// Drafts looked up in the context, on vLLM. True when the document has them.
+bool describe_ngram(Fields& f, scheduler::RankConfig& rank) {
+  return f.mapping(
+      "speculation", Presence::Optional, "Speculative decoding with n-gram drafts; vllm only.",
+      [&](Fields& b) {
+        enum class Kind : std::uint8_t { Ngram };
+        Kind kind = Kind::Ngram;
+        scheduler::Speculation speculation{.needs_last_block = false};
+        std::uint32_t drafts = 1;
+        b.word<Kind>("kind", kind, {{"ngram", Kind::Ngram, {}}}, "How drafts are found.");
+        b.whole("num_speculative_tokens", drafts, {.min = 1, .max = 5, .required = true},
+                "Draft tokens of one verification.");
+        b.numbers("acceptance_rates", speculation.rates, {.max = 1},
+                  "Chance that each draft token is accepted when those before it were.");
+        b.seed("seed", speculation.seed, "Seed of the draws.");
+        if (!b.is_clean()) return;
+        if (speculation.rates.size() != drafts)
+          b.refuse("acceptance_rates",
+                   fmt::format("has {} rates; num_speculative_tokens is {}",
+                               speculation.rates.size(), drafts),
+                   "write one rate for each draft token");
+        rank.speculation = std::move(speculation);
+      });
+}
+
+// Drafts of the model's own heads (MTP, EAGLE). The chances are those with the given mean that
+// vary least.
+void describe_nextn(Fields& f, scheduler::RankConfig& rank) {
+  std::uint32_t drafts = 0;
+  std::optional<double> accepted;
+  f.whole("nextn", drafts, {.max = 5}, "Draft tokens of multi-token prediction; 0 is off.");
+  f.real("nextn_accepted", accepted, {.max = 5, .above = true},
+         "Draft tokens that a verification accepts on average; required with nextn.");
+  if (!f.is_clean()) return;
+  if (drafts == 0 && accepted) f.refuse("nextn_accepted", "goes only with nextn above 0");
+  if (drafts > 0 && !accepted)
+    f.refuse("nextn_accepted", fmt::format("is required: nextn is {}", drafts),
+             "write the draft tokens that a verification accepts on average");
+  if (drafts == 0 || !accepted) return;
+  if (*accepted > drafts)
+    f.refuse("nextn_accepted", fmt::format("is {}, more than nextn ({})", *accepted, drafts));
+  else
+    rank.speculation =
+        scheduler::Speculation{.rates = scheduler::rates_of_accepted(*accepted, drafts)};
+}
+
 void describe_vllm(Fields& f, scheduler::RankConfig& rank) {
   f.word<scheduler::PreemptionMode>(
       "preemption_mode", rank.preemption_mode,
@@ -138,8 +184,11 @@ void describe_vllm(Fields& f, scheduler::RankConfig& rank) {
        {"fifo", scheduler::PreemptionMode::Fifo, {}}},
       "Who loses its KV first when memory runs out: the last admitted, or the first.");
   f.later("version", "", "version rules of vLLM are not supported yet");
+  const bool above = rank.speculation.has_value();
+  if (describe_ngram(f, rank) && above && f.is_clean())
+    f.refuse("speculation", "goes not together with engine.nextn or engine.speculation",
+             "keep one of them");
   f.later("watermark", "0", "vLLM holds no blocks back; a watermark is not supported");
-  f.later("speculation", "", "speculative decoding is not supported yet");
 }
 
 void describe_trtllm(Fields& f) {
@@ -152,6 +201,11 @@ void describe_trtllm(Fields& f) {
                  "When a request is admitted: when its whole output is sure to fit.");
 }
 
+std::string other_backend(const Engine& engine) {
+  return fmt::format("holds settings of another backend than engine.backend ({})",
+                     to_string(engine.backend));
+}
+
 // The settings that one backend alone has; refused by name with another one.
 void describe_engine_block(Fields& f, const Engine& engine, EngineKind owner, std::string_view help,
                            const Describe& fields) {
@@ -159,9 +213,7 @@ void describe_engine_block(Fields& f, const Engine& engine, EngineKind owner, st
   const bool given =
       f.mapping(to_string(owner), owned ? Presence::Defaulted : Presence::Optional, help, fields);
   if (given && !owned && f.is_clean())
-    f.refuse(to_string(owner),
-             fmt::format("holds settings of another backend than engine.backend ({})",
-                         to_string(engine.backend)),
+    f.refuse(to_string(owner), other_backend(engine),
              fmt::format("remove the block, or set engine.backend to {}", to_string(owner)));
 }
 
@@ -185,7 +237,7 @@ void describe_worker(Fields& f, Engine& engine) {
                         [&](Fields& b) { describe_vllm(b, engine.rank); });
   describe_engine_block(f, engine, EngineKind::TensorRtLlm, "Settings that only TensorRT-LLM has.",
                         describe_trtllm);
-  f.later("sglang", "", "holds settings of another backend than engine.backend");
+  f.later("sglang", "", other_backend(engine));
   f.later("startup_seconds", "0", "workers that start during a run are not supported yet");
   f.later("hardware", "", "goes only with engine.mode: disaggregated; set engine.hardware");
   f.later("context_length", "", "a limit per role is not supported yet; set engine.context_length");
@@ -198,9 +250,6 @@ void describe_later(Fields& f) {
   f.later("backend_version", "", "choosing an engine version is not supported yet");
   f.later("kv_transfer", "",
           "goes only with engine.mode: disaggregated, which is not supported yet");
-  f.later("speculation", "", "speculative decoding is not supported yet");
-  f.later("nextn", "0", "multi-token prediction is not supported yet");
-  f.later("nextn_accepted", "", "multi-token prediction is not supported yet");
   f.later("enable_eplb", "false", "expert load balancing is not supported yet");
   f.later("wideep_num_slots", "", "expert load balancing is not supported yet");
   f.later("moe_backend", "auto", "choosing kernels is not supported yet");
@@ -239,6 +288,14 @@ void describe_engine(Fields& f, Engine& engine) {
           "Tokens that a request may have with its output; max is the model's limit.", "max");
   f.boolean("enable_chunked_prefill", engine.rank.chunked_prefill,
             "May a prompt be spread over several passes?");
+  describe_nextn(f, engine.rank);
+  const bool has_nextn = engine.rank.speculation.has_value();
+  if (describe_ngram(f, engine.rank) && f.is_clean()) {
+    if (has_nextn) f.refuse("speculation", "goes not together with nextn", "keep one of them");
+    if (engine.backend != EngineKind::Vllm)
+      f.refuse("speculation",
+               fmt::format("goes only with backend: vllm, not {}", to_string(engine.backend)));
+  }
   f.mapping("workers", Presence::Required, "The workers of each role.", [&](Fields& w) {
     w.mapping("aggregated", Presence::Required, "Workers that prefill and decode.",
               [&](Fields& b) { describe_worker(b, engine); });
@@ -247,6 +304,10 @@ void describe_engine(Fields& f, Engine& engine) {
     w.later("encoder", "", "encoder workers are not supported yet");
     w.later("afd", "", "attention/FFN disaggregation is not supported");
   });
+  if (f.is_clean() && engine.rank.speculation && engine.timing.ratios.decode != 1.0)
+    f.refuse("workers.aggregated.timing.decode_speedup_ratio",
+             "must be 1 with nextn or speculation: tokens come faster by bursts already",
+             "remove decode_speedup_ratio, or the speculation");
   describe_later(f);
 }
 

@@ -104,6 +104,9 @@ class Fields {
 
   // A list of exactly one text (lists of files that may grow later).
   virtual bool single(std::string_view name, std::string& value, std::string_view help) = 0;
+  // A required list of numbers, each within `limits`.
+  virtual bool numbers(std::string_view name, std::vector<double>& values, const Real& limits,
+                       std::string_view help) = 0;
   virtual bool mapping(std::string_view name, Presence presence, std::string_view help,
                        const Describe& fields) = 0;
   // The field `name` picks one branch; without it `by_default` is taken.

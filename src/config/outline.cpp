@@ -12,6 +12,13 @@ class Outliner final : public Fields {
     add(name, help, Outline::Kind::Single).required = true;
     return false;
   }
+  bool numbers(std::string_view name, std::vector<double>&, const Real& limits,
+               std::string_view help) override {
+    Outline& field = add(name, help, Outline::Kind::Numbers);
+    field.required = true;
+    field.item = Item{.name = name, .help = help, .type = Item::Type::Real, .real = limits};
+    return false;
+  }
   bool mapping(std::string_view name, Presence presence, std::string_view help,
                const Describe& fields) override {
     Outline& field = add(name, help, Outline::Kind::Mapping);

@@ -13,11 +13,11 @@ namespace servecast::config {
 
 // One field, or one type of a tagged mapping.
 struct Outline {
-  enum class Kind : std::uint8_t { Leaf, Single, Mapping, Later };
+  enum class Kind : std::uint8_t { Leaf, Single, Numbers, Mapping, Later };
   std::string name = {};
   std::string help = {};
   Kind kind = Kind::Leaf;
-  std::optional<Item> item = {};               // Leaf
+  std::optional<Item> item = {};               // Leaf; of Numbers one number
   std::optional<ScalarValue> by_default = {};  // Leaf
   bool required = false;
   std::string neutral = {};          // Later: the accepted value, if there is one

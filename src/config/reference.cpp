@@ -21,13 +21,13 @@ std::string number(double value) {
 std::string type_text(const Outline& field) {
   if (field.kind == Outline::Kind::Single) return "list of one file";
   const Item& item = *field.item;
-  std::string text;
+  std::string text = field.kind == Outline::Kind::Numbers ? "list, each a " : "";
   switch (item.type) {
     case Item::Type::Whole:
       text = fmt::format("whole number from {} to {}", item.whole.min, item.whole.max);
       break;
     case Item::Type::Real:
-      text = fmt::format("number {} {}", item.real.above ? ">" : ">=", number(item.real.min));
+      text += fmt::format("number {} {}", item.real.above ? ">" : ">=", number(item.real.min));
       if (std::isfinite(item.real.max)) text += fmt::format(", <= {}", number(item.real.max));
       break;
     case Item::Type::Boolean:

@@ -78,6 +78,11 @@ Json field_schema(const Outline& field) {
               {"minItems", 1},
               {"maxItems", 1},
               {"description", field.help}};
+    case Outline::Kind::Numbers: {
+      Json number = leaf_schema(field);
+      number.erase("description");
+      return {{"type", "array"}, {"items", std::move(number)}, {"description", field.help}};
+    }
     case Outline::Kind::Mapping: {
       Json schema = mapping_schema(field);
       schema["description"] = field.help;
