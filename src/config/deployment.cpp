@@ -91,6 +91,7 @@ void set_capacity(const Config& config, Deployed& deployed, Problems& problems) 
       deployed.placement,
       {.max_batched_tokens = engine.rank.max_batched_tokens,
        .block_tokens = engine.rank.block_tokens,
+       .max_model_len = deployed.deployment.rank.max_model_len,
        .memory_fraction = is_fixed ? std::optional<double>(1.0) : engine.capacity.memory_fraction,
        .cuda_graph_reserved_bytes = is_fixed ? 0 : engine.capacity.cuda_graph_reserved_bytes,
        .kv_bytes_per_token = engine.kv_bytes_per_token});

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "base/check.hpp"
+#include "base/int128.hpp"
 #include "perf/matrices.hpp"
 #include "perf/precision.hpp"
 
@@ -193,6 +194,26 @@ std::uint64_t kv_sequence_tokens(const Placement& placement, std::uint64_t bytes
   return (bytes - layers.windowed * layers.window * unit) / (layers.global * unit);
 }
 
+std::uint64_t vllm_kv_tokens(const Placement& placement, std::uint64_t bytes,
+                             const MemorySettings& settings) {
+  const KvLayers layers = kv_layers(placement);
+  const std::uint64_t block = settings.block_tokens;
+  const std::uint64_t layer_bytes = block * kv_bytes_of_layer(placement);
+  if (layers.windowed == 0) return bytes / (layers.global * layer_bytes) * block;
+  const std::uint64_t length = settings.max_model_len.value_or(placement.model.context_max);
+  const std::uint64_t reached =
+      std::min(length, layers.window - 1 + std::uint64_t{settings.max_batched_tokens});
+  const std::uint64_t group =
+      layers.global == 0 ? layers.windowed : std::min(layers.global, layers.windowed);
+  const std::uint64_t blocks = bytes / (group * layer_bytes);
+  const std::uint64_t blocks_of_request =
+      div_ceil(layers.global, group) * div_ceil(length, block) +
+      div_ceil(layers.windowed, group) * (div_ceil(reached, block) + 1);
+  // Rounded to the nearest.
+  return static_cast<std::uint64_t>((2 * UInt128{blocks} * length + blocks_of_request) /
+                                    (2 * UInt128{blocks_of_request}));
+}
+
 double default_memory_fraction(EngineKind engine) {
   switch (engine) {
     case EngineKind::Vllm:
@@ -238,8 +259,12 @@ tl::expected<KvCapacity, DoesNotFit> kv_capacity(const Placement& placement,
   const bool parts_fit = found.parts.sum() < found.gpu_bytes;
   if (budget > 0.0 && parts_fit) {
     found.kv_bytes = static_cast<std::uint64_t>(std::floor(budget));
-    found.tokens = settings.kv_bytes_per_token ? found.kv_bytes / found.kv_bytes_per_token
-                                               : kv_sequence_tokens(placement, found.kv_bytes);
+    if (settings.kv_bytes_per_token)
+      found.tokens = found.kv_bytes / found.kv_bytes_per_token;
+    else if (placement.engine == EngineKind::Vllm && kv_layers(placement).windowed > 0)
+      found.tokens = vllm_kv_tokens(placement, found.kv_bytes, settings);
+    else
+      found.tokens = kv_sequence_tokens(placement, found.kv_bytes);
     found.blocks = found.tokens / settings.block_tokens;
   }
   if (found.blocks > 0) return found;

@@ -28,6 +28,8 @@ struct MemoryParts {
 struct MemorySettings {
   std::uint32_t max_batched_tokens = 8192;  // token budget of a pass; sizes the activations
   std::uint32_t block_tokens = 64;          // >= 1
+  // Longest request; sizes what vLLM counts where layers have windows. Nothing: the model's limit.
+  std::optional<std::uint32_t> max_model_len = std::nullopt;
   // Share of the GPU that the engine may fill, in (0, 1]. Nothing: default_memory_fraction.
   std::optional<double> memory_fraction = std::nullopt;
   std::uint64_t cuda_graph_reserved_bytes = 0;
@@ -42,7 +44,7 @@ struct KvCapacity {
   MemoryParts parts;
   std::uint64_t kv_bytes = 0;            // what is left for the cache
   std::uint64_t kv_bytes_per_token = 0;  // of the first token of a sequence, on one GPU
-  std::uint64_t tokens = 0;              // of one sequence that fills kv_bytes
+  std::uint64_t tokens = 0;              // that kv_bytes hold, as the engine counts them
   std::uint64_t blocks = 0;              // whole blocks of these tokens
 };
 
@@ -66,6 +68,13 @@ MemoryParts memory_parts(const Placement& placement, const MemorySettings& setti
 std::uint64_t kv_sequence_bytes(const Placement& placement, std::uint64_t tokens);
 // The longest sequence whose kv_sequence_bytes is at most `bytes`.
 std::uint64_t kv_sequence_tokens(const Placement& placement, std::uint64_t bytes);
+
+// The "GPU KV cache size" in tokens of vLLM's log: requests of the longest length that fit at once,
+// times that length. Layers with a window and layers without share one pool of blocks, in groups of
+// equally many layers; a request holds a block of each group, of a windowed one only those that its
+// window and one pass reach (realdata.md 2.5).
+std::uint64_t vllm_kv_tokens(const Placement& placement, std::uint64_t bytes,
+                             const MemorySettings& settings);
 
 // product.md 9.7: vLLM and TensorRT-LLM 0.9, SGLang 0.88.
 double default_memory_fraction(catalog::EngineKind engine);

@@ -115,6 +115,45 @@ TEST(Activations, MatchThePublishedFigures) {  // perfmodel.md case 35
   EXPECT_EQ(activation_bytes(a_placement("Qwen3-32B-FP8", "h200_sxm"), 8192), 1'476'395'008u);
 }
 
+// realdata.md 2.5: tokens that vLLM 0.22 logged for gpt-oss-120b on H200, for the logged GiB of KV
+// cache, within 0.1 %.
+TEST(VllmKvTokens, AreThoseThatServersLogged) {
+  struct Logged {
+    std::uint32_t tensor;
+    double gib;
+    std::uint32_t max_model_len;
+    double tokens;
+  };
+  const Logged rows[] = {
+      {1, 57.24, 2068, 825'607},    {1, 57.24, 9472, 886'768},     {1, 57.22, 2068, 825'377},
+      {1, 57.22, 9472, 886'521},    {2, 88.77, 2068, 2'560'976},   {4, 106.27, 2068, 6'131'120},
+      {4, 106.25, 2068, 6'130'106}, {8, 114.85, 2068, 13'253'265}, {8, 114.84, 2068, 13'251'688},
+  };
+  for (const Logged& row : rows) {
+    Placement placement = a_placement("gpt-oss-120b", "h200_sxm");
+    placement.parallelism.tensor = row.tensor;
+    placement.parallelism.moe_expert = row.tensor;
+    const auto bytes = static_cast<std::uint64_t>(row.gib * 1073741824.0);
+    const auto tokens = static_cast<double>(
+        vllm_kv_tokens(placement, bytes, {.block_tokens = 16, .max_model_len = row.max_model_len}));
+    EXPECT_NEAR(tokens, row.tokens, 0.001 * row.tokens) << "TP" << row.tensor;
+  }
+}
+
+TEST(VllmKvTokens, MatchTheComputedOnes) {  // realdata.md case 14
+  const Placement placement = a_placement("gpt-oss-120b", "h200_sxm");
+  const auto bytes = static_cast<std::uint64_t>(57.24 * 1073741824.0);
+  EXPECT_EQ(vllm_kv_tokens(placement, bytes, {.block_tokens = 16, .max_model_len = 2068}),
+            825'631U);
+  EXPECT_EQ(vllm_kv_tokens(placement, bytes, {.block_tokens = 16, .max_model_len = 9472}),
+            886'794U);
+}
+
+TEST(VllmKvTokens, AreWholeBlocksWhereNoLayerHasAWindow) {
+  const Placement placement = a_placement("Llama-3.1-8B", "h200_sxm");
+  EXPECT_EQ(vllm_kv_tokens(placement, 131'072 * 40, {.block_tokens = 16}), 32U);
+}
+
 TEST(KvBudget, FollowsEachEnginesFormula) {  // bugs.md A44
   const MemoryParts parts{.weights = 45, .activations = 10, .others = 5};
   EXPECT_DOUBLE_EQ(kv_budget(EngineKind::TensorRtLlm, 140, parts, 0.9), 72.0);
