@@ -183,6 +183,12 @@ void describe_vllm(Fields& f, scheduler::RankConfig& rank) {
       {{"lifo", scheduler::PreemptionMode::Lifo, {}},
        {"fifo", scheduler::PreemptionMode::Fifo, {}}},
       "Who loses its KV first when memory runs out: the last admitted, or the first.");
+  f.word<scheduler::SchedulingPolicy>("scheduling_policy", rank.policy,
+                                      {{"fcfs", scheduler::SchedulingPolicy::Fcfs, {}},
+                                       {"priority", scheduler::SchedulingPolicy::Priority, {}}},
+                                      "In which order requests wait: as they arrive, or by the "
+                                      "trace's priority, lowest first; then "
+                                      "the least urgent loses its KV first.");
   f.later("version", "", "version rules of vLLM are not supported yet");
   const bool above = rank.speculation.has_value();
   if (describe_ngram(f, rank) && above && f.is_clean())

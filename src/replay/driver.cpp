@@ -76,6 +76,7 @@ void Driver::fill(Open& open, Time ready, scheduler::Request& request) {
   request.session = session.index;
   request.turn = open.next_turn;
   request.row = turn.row;
+  request.priority = turn.priority;
   request.arrival = ready;
   request.prompt_tokens = open.history_tokens + turn.input_tokens;
   request.output_tokens = turn.output_tokens;

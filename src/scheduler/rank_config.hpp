@@ -9,7 +9,12 @@
 
 namespace servecast::scheduler {
 
+// Who loses its blocks when they run out: the last admitted or the first. With
+// SchedulingPolicy::Priority it is the least urgent, the latest arrival among equals.
 enum class PreemptionMode : std::uint8_t { Lifo, Fifo };
+
+// In which order requests wait: as they arrived, or the most urgent first.
+enum class SchedulingPolicy : std::uint8_t { Fcfs, Priority };
 
 // Where engines of one scheduler family differ: data, so that another engine is another row.
 struct EngineRules {
@@ -33,6 +38,7 @@ struct RankConfig {
   bool prefix_caching = true;
   bool chunked_prefill = true;
   PreemptionMode preemption_mode = PreemptionMode::Lifo;
+  SchedulingPolicy policy = SchedulingPolicy::Fcfs;
   std::optional<Speculation> speculation = {};
 };
 

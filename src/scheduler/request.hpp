@@ -58,7 +58,8 @@ struct RequestFacts {
   std::uint64_t ordinal = 0;
   std::uint32_t output_tokens = 0;
   std::uint32_t session = 0, turn = 0, row = 0;
-  std::uint32_t driver = 0;  // the workload driver's own mark
+  std::int32_t priority = 0;  // the lower, the more urgent
+  std::uint32_t driver = 0;   // the workload driver's own mark
   std::uint32_t worker = 0;
   Time arrival;
   Content content;
@@ -140,6 +141,17 @@ class RequestList {
     request.after = first_;
     (first_ == kNoSlot ? last_ : slab[first_].before) = slot;
     first_ = slot;
+    ++size_;
+  }
+  // Before the member `at`; kNoSlot: at the end.
+  void insert(RequestSlab& slab, Slot slot, Slot at) {
+    if (at == kNoSlot) return push_back(slab, slot);
+    if (at == first_) return push_front(slab, slot);
+    Request& request = slab[slot];
+    request.before = slab[at].before;
+    request.after = at;
+    slab[request.before].after = slot;
+    slab[at].before = slot;
     ++size_;
   }
   void remove(RequestSlab& slab, Slot slot) {

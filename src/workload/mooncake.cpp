@@ -209,7 +209,7 @@ class MooncakeReader {
   Checked decode_hash_ids(const Given& given, Turn& turn);
   Checked decode_authored(const Given& given, Turn& turn);
   Checked decode_times(const Fields& fields, TraceRow& row);
-  Checked decode_metadata(const Fields& fields);
+  Checked decode_metadata(const Fields& fields, TraceRow& row);
 
   std::uint32_t block_size_;
   std::string path_;
@@ -297,7 +297,7 @@ Checked MooncakeReader::decode(const Fields& fields, TraceRow& row) {
   }
   if (auto fault = decode_lengths(fields, row)) return fault;
   if (auto fault = decode_times(fields, row)) return fault;
-  if (auto fault = decode_metadata(fields)) return fault;
+  if (auto fault = decode_metadata(fields, row)) return fault;
   row.metadata = metadata_;
   return std::nullopt;
 }
@@ -409,7 +409,7 @@ Checked MooncakeReader::decode_times(const Fields& fields, TraceRow& row) {
 }
 
 // Keys in the order of CanonicalV1: sorted.
-Checked MooncakeReader::decode_metadata(const Fields& fields) {
+Checked MooncakeReader::decode_metadata(const Fields& fields, TraceRow& row) {
   metadata_.clear();
   const auto next_key = [&](std::string_view name) {
     metadata_ += metadata_.empty() ? "{" : ",";
@@ -430,6 +430,7 @@ Checked MooncakeReader::decode_metadata(const Fields& fields) {
     }
     next_key("priority");
     append_integer(metadata_, value);
+    row.turn.priority = static_cast<std::int32_t>(value);
   }
   if (const Given& given = fields[StrictPriority]) {
     std::uint32_t value = 0;

@@ -37,6 +37,7 @@ struct Turn {
   std::uint32_t ids_count = 0;       // 0 = content that no other request has
   std::uint64_t authored_first = 0;  // exact output tokens in Workload::authored_tokens()
   bool authored = false;
+  std::int32_t priority = 0;  // the lower, the more urgent; for schedulers that look at it
   std::uint32_t row = kNone;  // index of the trace row, for names and metadata
 };
 

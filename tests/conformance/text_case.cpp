@@ -30,9 +30,9 @@ std::shared_ptr<const perf::StepTimer> read_timer(const Value& engine) {
 }
 
 void read_engine(const Value& engine, replay::Deployment& out) {
-  engine.only({"rules", "acceptance_rates", "drafter", "blocks", "block_tokens", "max_sequences",
-               "max_batched_tokens", "max_model_len", "prefix_caching", "chunked_prefill",
-               "preemption", "timing", "prefill_ms", "decode_ms"});
+  engine.only({"rules", "policy", "acceptance_rates", "drafter", "blocks", "block_tokens",
+               "max_sequences", "max_batched_tokens", "max_model_len", "prefix_caching",
+               "chunked_prefill", "preemption", "timing", "prefill_ms", "decode_ms"});
   scheduler::RankConfig& rank = out.rank;
   if (const Value* v = engine.find("rules")) {
     if (v->scalar != "trtllm") v->refuse("rules other than vLLM's are trtllm");
@@ -60,6 +60,10 @@ void read_engine(const Value& engine, replay::Deployment& out) {
     rank.preemption_mode =
         v->scalar == "fifo" ? scheduler::PreemptionMode::Fifo : scheduler::PreemptionMode::Lifo;
   }
+  if (const Value* v = engine.find("policy")) {
+    if (v->scalar != "priority") v->refuse("a policy other than first come is priority");
+    rank.policy = scheduler::SchedulingPolicy::Priority;
+  }
   out.timer = read_timer(engine);
 }
 
@@ -77,8 +81,10 @@ void read_router(const Value& router, replay::Deployment& out) {
 CaseRequest read_request(const Value& value, std::size_t index,
                          const std::vector<CaseRequest>& before, std::uint32_t trace_block) {
   value.only({"at_ms", "after", "delay_ms", "prompt", "prompt_same_as", "same_tokens", "ids",
-              "output", "output_tokens"});
+              "output", "output_tokens", "priority"});
   CaseRequest out;
+  if (const Value* v = value.find("priority"))
+    out.priority = static_cast<std::int32_t>(v->number());
   if (const Value* v = value.find("at_ms")) out.at_ms = v->number();
   if (const Value* v = value.find("after")) {
     out.after = small(*v);
@@ -456,6 +462,7 @@ std::string mooncake_text(const TextCase& text_case, std::uint32_t block_tokens)
     if (!request.output_tokens.empty()) {
       out += fmt::format(R"("output_token_ids": [{}], )", fmt::join(request.output_tokens, ", "));
     }
+    if (request.priority != 0) out += fmt::format(R"("priority": {}, )", request.priority);
     out += fmt::format("\"hash_ids\": [{}]}}\n", fmt::join(own, ", "));
   }
   return out;

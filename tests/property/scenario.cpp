@@ -59,6 +59,7 @@ scheduler::RankConfig make_rank(Dice& dice) {
   if (dice.percent(35)) rank.preemption_mode = scheduler::PreemptionMode::Fifo;
   if (dice.percent(20)) rank.max_model_len = dice.from(4, 60);
   if (dice.percent(20)) rank.rules = scheduler::kTrtllmRules;
+  if (dice.percent(15)) rank.policy = scheduler::SchedulingPolicy::Priority;
   if (dice.percent(20)) {
     scheduler::Speculation& speculation = rank.speculation.emplace();
     for (std::uint32_t n = dice.from(1, 4); n > 0; --n)
@@ -87,6 +88,7 @@ struct Row {
   std::vector<std::uint32_t> ids, output_tokens;
   int session = -1;      // none
   double delay_ms = -1;  // none
+  int priority = 0;
 };
 
 // Prompts spelled with few ids, each often a continuation or a cut of an earlier one.
@@ -112,6 +114,7 @@ std::string spell(const Row& row) {
   } else {
     out += fmt::format(R"(, "timestamp": {})", row.at_ms);
   }
+  if (row.priority != 0) out += fmt::format(R"(, "priority": {})", row.priority);
   if (!row.output_tokens.empty()) {
     out += fmt::format(R"(, "output_token_ids": [{}])", fmt::join(row.output_tokens, ", "));
   }
@@ -145,6 +148,8 @@ void make_trace(Dice& dice, Scenario& out) {
     row.input = blocks * source.block_size;
     if (dice.percent(60)) row.input -= dice.from(0, source.block_size - 1);
     row.output = equal_lengths ? equal_output : output_length(dice);
+    if (rank.policy == scheduler::SchedulingPolicy::Priority)
+      row.priority = static_cast<int>(dice.from(0, 3)) - 1;
     if (authored && dice.percent(60)) {
       for (std::uint32_t t = 0; t < row.output; ++t) {
         row.output_tokens.push_back(dice.from(0, alphabet));

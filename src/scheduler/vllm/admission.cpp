@@ -19,9 +19,8 @@ std::uint32_t VllmScheduler::final_tokens(const Request& request) const {
 bool VllmScheduler::submit(Slot slot) {
   Request& request = requests_[slot];
   request.final_tokens = final_tokens(request);
-  const bool first = waiting_.empty();
-  waiting_.push_back(requests_, slot);
-  if (first) {
+  enqueue(slot);
+  if (waiting_.first() == slot) {
     blocked_ = running_.size() >= config_.max_sequences ? Blocked::Seats : Blocked::Untested;
   }
   return !blocked_for_good();

@@ -50,15 +50,14 @@ void VllmScheduler::reserve_bursts() {
       if (options_.events) publish_removed();
       break;
     }
-    Slot victim = running_.last();
-    if (config_.preemption_mode == PreemptionMode::Fifo) {
-      // Not the only one that would emit: two requests that prefill in turns could otherwise take
-      // each other's place for ever. In LIFO order the first one always gets through.
-      victim = running_.first();
-      if (shape_.decode_requests == 1 && victim == only_ready) victim = requests_[victim].after;
-    }
-    undo_scheduled(victim);
-    preempt(victim);
+    Slot least = next_victim();
+    // In FIFO order not the only one that would emit: two requests that prefill in turns could
+    // otherwise take each other's place for ever. In other orders somebody always gets through.
+    const bool fifo =
+        config_.policy == SchedulingPolicy::Fcfs && config_.preemption_mode == PreemptionMode::Fifo;
+    if (fifo && shape_.decode_requests == 1 && least == only_ready) least = requests_[least].after;
+    undo_scheduled(least);
+    preempt(least);
   }
   shape_.decode_tokens_each = width;
   for (const Scheduled& item : scheduled_) {

@@ -84,15 +84,13 @@ void VllmScheduler::schedule_cohort() {
 void VllmScheduler::schedule_each() {
   Slot slot = running_.first();
   while (slot != kNoSlot && budget_ > 0) {
-    const Slot after = requests_[slot].after;
     SERVECAST_CHECK(requests_[slot].state == State::Running);
     switch (schedule_running(slot)) {
       case Step::Done:
-        slot = requests_[slot].after;  // victims behind it are gone
+        slot = requests_[slot].after;  // victims are gone
         break;
       case Step::Gone:
-        // In LIFO order it was the last one, and what stood behind it went before it.
-        slot = config_.preemption_mode == PreemptionMode::Fifo ? after : kNoSlot;
+        slot = after_gone_;
         break;
       case Step::Blocked:
         return;
@@ -117,8 +115,8 @@ VllmScheduler::Step VllmScheduler::schedule_running(Slot slot) {
   if (!config_.chunked_prefill && !request.split && prompt_left > budget_) return Step::Blocked;
   const std::uint32_t target = from + std::min(request.known() - from, budget_);
   while (!grow(request, target)) {
-    const Slot victim =
-        config_.preemption_mode == PreemptionMode::Lifo ? running_.last() : running_.first();
+    const Slot victim = next_victim();
+    if (victim == slot) after_gone_ = request.after;
     if (victim == slot &&
         running_.size() == 1) {  // alone, and the pool is too small (decisions.md 13)
       request.blocks_needed = blocks_for(target);
@@ -137,6 +135,40 @@ VllmScheduler::Step VllmScheduler::schedule_running(Slot slot) {
   return Step::Done;
 }
 
+namespace {
+
+// Is `a` less urgent than `b`, or as urgent and later? Total: ordinals differ.
+bool yields(const Request& a, const Request& b) {
+  if (a.priority != b.priority) return a.priority > b.priority;
+  return a.arrival != b.arrival ? a.arrival > b.arrival : a.ordinal > b.ordinal;
+}
+
+}  // namespace
+
+Slot VllmScheduler::next_victim() const {
+  if (config_.policy == SchedulingPolicy::Priority) {
+    Slot least = running_.first();
+    for (Slot slot = least; slot != kNoSlot; slot = requests_[slot].after) {
+      if (yields(requests_[slot], requests_[least])) least = slot;
+    }
+    return least;
+  }
+  return config_.preemption_mode == PreemptionMode::Lifo ? running_.last() : running_.first();
+}
+
+// Puts a request into the waiting queue: at its end, or at the head when it comes back; by urgency
+// where that counts, so that whoever comes back stands before later arrivals as urgent as it is.
+void VllmScheduler::enqueue(Slot slot) {
+  const Request& request = requests_[slot];
+  if (config_.policy == SchedulingPolicy::Fcfs) {
+    if (request.state == State::Preempted) return waiting_.push_front(requests_, slot);
+    return waiting_.push_back(requests_, slot);
+  }
+  Slot before = waiting_.last();
+  while (before != kNoSlot && yields(requests_[before], request)) before = requests_[before].before;
+  waiting_.insert(requests_, slot, before == kNoSlot ? waiting_.first() : requests_[before].after);
+}
+
 void VllmScheduler::preempt(Slot victim) {
   SERVECAST_CHECK(!config_.rules.promises_output);
   Request& request = requests_[victim];
@@ -149,7 +181,7 @@ void VllmScheduler::preempt(Slot victim) {
   release_blocks(request, true);
   request.state = State::Preempted;
   request.computed = 0;
-  waiting_.push_front(requests_, victim);
+  enqueue(victim);
 }
 
 namespace {

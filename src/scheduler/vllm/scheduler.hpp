@@ -175,6 +175,7 @@ class VllmScheduler {
   void schedule_cohort();
   void schedule_each();
   Step schedule_running(Slot slot);
+  Slot next_victim() const;
   void preempt(Slot victim);
   void note_scheduled(Slot slot, std::uint32_t from, std::uint32_t to);
   void undo_scheduled(Slot slot);
@@ -183,6 +184,7 @@ class VllmScheduler {
 
   // Admission (admission.cpp).
   std::uint32_t final_tokens(const Request& request) const;
+  void enqueue(Slot slot);
   void admit_waiting(Time now);
   Verdict judge(Request& request);
   void admit(Slot slot, std::uint32_t chunk, Time now);
@@ -245,6 +247,7 @@ class VllmScheduler {
   perf::StepShape shape_;
   std::uint32_t budget_ = 0;
   bool preempted_ = false;
+  Slot after_gone_ = kNoSlot;  // who followed the request that lost its own place
   bool progress_ = false;
   bool nothing_to_generate_ = false;  // some ready request ends without a token
   std::vector<Scheduled> scheduled_;
