@@ -141,8 +141,13 @@ bool StateCache::allocate(StateLease& lease, std::uint32_t target) {
   return true;
 }
 
+std::uint64_t StateCache::compute_need(const StateLease& lease, std::uint32_t target) const {
+  const bool writes = target > lease.computed;
+  return held_alone(lease, target, writes && moves_to_new_state(lease, target));
+}
+
 bool StateCache::can_compute(const StateLease& lease, std::uint32_t target) const {
-  return target <= lease.computed || fits_alone(lease, target, moves_to_new_state(lease, target));
+  return target <= lease.computed || compute_need(lease, target) <= pool_.capacity();
 }
 
 std::uint64_t StateCache::fresh_blocks(const StateLease& lease, std::uint64_t tokens,
@@ -152,12 +157,13 @@ std::uint64_t StateCache::fresh_blocks(const StateLease& lease, std::uint64_t to
 }
 
 // Sources of an earlier step are dead by then; what this step has read already still counts.
-bool StateCache::fits_alone(const StateLease& lease, std::uint64_t tokens, bool new_state) const {
+std::uint64_t StateCache::held_alone(const StateLease& lease, std::uint64_t tokens,
+                                     bool new_state) const {
   std::uint64_t blocks =
       lease.pages.size() + lease.working.size() + fresh_blocks(lease, tokens, new_state);
   if (lease.previous_step == step_) blocks += lease.previous.size();
   for (const Hold& hold : holds_) blocks += hold.lease == lease.id ? 1 : 0;
-  return blocks <= pool_.capacity();
+  return blocks;
 }
 
 bool StateCache::extend(StateLease& lease, std::uint64_t tokens, bool new_state) {
@@ -250,8 +256,8 @@ std::uint32_t StateCache::burst_need(const StateLease& lease, std::uint32_t burs
 }
 
 bool StateCache::can_burst(const StateLease& lease, std::uint32_t burst) const {
-  return fits_alone(lease, std::uint64_t{lease.computed} + burst,
-                    burst >= 2 && is_published(lease));
+  return held_alone(lease, std::uint64_t{lease.computed} + burst,
+                    burst >= 2 && is_published(lease)) <= pool_.capacity();
 }
 
 bool StateCache::reserve_burst(StateLease& lease, std::uint32_t burst) {

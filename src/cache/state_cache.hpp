@@ -113,6 +113,8 @@ class StateCache {
   bool admit(StateLease& lease, const StateHit& hit, std::uint32_t target);
   // Makes ready to write tokens up to `target`; nothing to write is true.
   bool allocate(StateLease& lease, std::uint32_t target);
+  // Blocks that the request would hold then, with those it has and has to keep.
+  std::uint64_t compute_need(const StateLease& lease, std::uint32_t target) const;
   // Could allocate() succeed in a pool without other requests? If not, the request ends.
   bool can_compute(const StateLease& lease, std::uint32_t target) const;
 
@@ -162,7 +164,7 @@ class StateCache {
   std::uint32_t active_in(const StateHit& hit) const;
   bool is_published(const StateLease& lease) const;
   bool moves_to_new_state(const StateLease& lease, std::uint32_t target) const;
-  bool fits_alone(const StateLease& lease, std::uint64_t tokens, bool new_state) const;
+  std::uint64_t held_alone(const StateLease& lease, std::uint64_t tokens, bool new_state) const;
   std::uint64_t fresh_blocks(const StateLease& lease, std::uint64_t tokens, bool new_state) const;
   bool extend(StateLease& lease, std::uint64_t tokens, bool new_state);
   void take_state(std::vector<BlockIndex>& state);

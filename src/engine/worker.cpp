@@ -100,16 +100,16 @@ void Worker::begin(Time start, Admit admit) {
   in_flight_ = true;
   if (!capture_) return;
   // The rank as the pass left it; requests that arrive until it ends do not show.
-  const cache::BlockPool& pool = scheduler_.pool();
+  const scheduler::KvCounts kv = scheduler_.kv();
   captured_ = {.start = start,
                .end = pass_.end,
                .time = pass_.time,
                .shape = pass_.shape,
                .trace = {},
                .events = {},
-               .blocks_active = pool.active(),
-               .blocks_inactive = pool.inactive(),
-               .blocks_free = pool.free(),
+               .blocks_active = kv.active,
+               .blocks_inactive = kv.inactive,
+               .blocks_free = kv.free,
                .running = scheduler_.running(),
                .waiting = scheduler_.waiting()};
 }

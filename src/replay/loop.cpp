@@ -128,7 +128,7 @@ Result<RunTotals> Loop::run() {
   }
   if (!driver_.drained()) return fail(nothing_can_happen());
   for (const engine::Worker& worker : workers_)
-    SERVECAST_CHECK(worker.scheduler().pool().active() == 0);
+    SERVECAST_CHECK(worker.scheduler().kv().active == 0);
   return totals();
 }
 
@@ -345,8 +345,8 @@ Problem Loop::nothing_can_happen() const {
       problem.message += " request " + std::to_string(request.ordinal + 1) + " (" +
                          (request.state == scheduler::State::Running ? "running" : "waiting") +
                          " on worker " + std::to_string(w) + ", needs " +
-                         std::to_string(scheduler.blocks_for(request.known())) + " blocks, " +
-                         std::to_string(scheduler.pool().room()) + " available)";
+                         std::to_string(scheduler.blocks_needed(slot)) + " blocks, " +
+                         std::to_string(scheduler.kv().room()) + " available)";
     });
   }
   if (named > kStuckNamed) problem.message += " and others";
@@ -364,12 +364,12 @@ RunTotals Loop::totals() const {
     totals.accepted_tokens += worker.accepted_tokens();
     totals.decode_forwards += worker.decode_forwards();
     totals.preemptions += scheduler.preemptions();
-    totals.evictions += scheduler.pool().evictions();
+    const scheduler::KvCounts kv = scheduler.kv();
+    totals.evictions += kv.evictions;
     totals.prefix_queried_tokens += scheduler.prefix_queried_tokens();
     totals.prefix_hit_tokens += scheduler.prefix_hit_tokens();
     totals.fingerprint = fold(totals.fingerprint, worker.fingerprint());
-    totals.pools.push_back(
-        {scheduler.pool().active(), scheduler.pool().inactive(), scheduler.pool().free()});
+    totals.pools.push_back({kv.active, kv.inactive, kv.free});
   }
   totals.gaps = table_of(gaps_);
   if (step_gaps_) totals.step_gaps = table_of(*step_gaps_);

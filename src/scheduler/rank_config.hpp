@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "cache/align_split.hpp"
 #include "scheduler/speculation.hpp"
 
 namespace servecast::scheduler {
@@ -28,6 +29,15 @@ struct EngineRules {
 inline constexpr EngineRules kVllmRules{};
 inline constexpr EngineRules kTrtllmRules{.recomputes_last = false, .promises_output = true};
 
+// A model with recurrent state beside its KV, both in the blocks of the pool (engine-vllm.md 9).
+struct StateCacheSettings {
+  std::uint32_t blocks = 1;  // of one state
+  // Prefixes are matched at its multiples, a divisor of block_tokens, and prefills stop where their
+  // state is worth keeping; 0: at blocks, and prefills do not stop.
+  std::uint32_t match_unit = 0;
+  cache::AlignBoundary boundary = cache::AlignBoundary::PromptMinusOne;
+};
+
 struct RankConfig {
   EngineRules rules = {};
   std::uint32_t blocks = 16384;                // KV blocks of the pool
@@ -40,6 +50,8 @@ struct RankConfig {
   PreemptionMode preemption_mode = PreemptionMode::Lifo;
   SchedulingPolicy policy = SchedulingPolicy::Fcfs;
   std::optional<Speculation> speculation = {};
+  // Another cache than the linear pool (kv_manager.hpp). vLLM's rules only, without speculation.
+  std::optional<StateCacheSettings> state = {};
 };
 
 }  // namespace servecast::scheduler

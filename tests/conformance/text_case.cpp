@@ -29,10 +29,24 @@ std::shared_ptr<const perf::StepTimer> read_timer(const Value& engine) {
       .value();
 }
 
+scheduler::StateCacheSettings read_state(const Value& state) {
+  state.only({"blocks", "match_unit", "boundary"});
+  scheduler::StateCacheSettings out;
+  if (const Value* v = state.find("blocks")) out.blocks = small(*v);
+  if (const Value* v = state.find("match_unit")) out.match_unit = small(*v);
+  if (const Value* v = state.find("boundary")) {
+    if (v->scalar != "known_floor")
+      v->refuse("a boundary other than prompt_minus_one is known_floor");
+    out.boundary = cache::AlignBoundary::KnownFloor;
+  }
+  return out;
+}
+
 void read_engine(const Value& engine, replay::Deployment& out) {
   engine.only({"rules", "policy", "acceptance_rates", "drafter", "blocks", "block_tokens",
                "max_sequences", "max_batched_tokens", "max_model_len", "prefix_caching",
-               "chunked_prefill", "preemption", "timing", "prefill_ms", "decode_ms"});
+               "chunked_prefill", "preemption", "timing", "prefill_ms", "decode_ms",
+               "state"});
   scheduler::RankConfig& rank = out.rank;
   if (const Value* v = engine.find("rules")) {
     if (v->scalar != "trtllm") v->refuse("rules other than vLLM's are trtllm");
@@ -64,6 +78,7 @@ void read_engine(const Value& engine, replay::Deployment& out) {
     if (v->scalar != "priority") v->refuse("a policy other than first come is priority");
     rank.policy = scheduler::SchedulingPolicy::Priority;
   }
+  if (const Value* v = engine.find("state")) rank.state = read_state(*v);
   out.timer = read_timer(engine);
 }
 

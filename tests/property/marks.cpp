@@ -54,6 +54,38 @@ void mark_passes(Marks& marks, const Scenario& scenario, const Recording& run) {
   }
 }
 
+// What only ranks with recurrent state do.
+void mark_state(Marks& marks, const Scenario& scenario, const Recording& run) {
+  const scheduler::RankConfig& rank = scenario.deployment.rank;
+  std::map<std::uint64_t, std::uint32_t> inputs;
+  for (const RecordedRequest& request : run.requests) {
+    inputs[request.record.ordinal] = request.record.input_tokens;
+    const bool has_state = rank.state.has_value();
+    const replay::Reason reason = request.record.reason;
+    marks["state: rejected"] += has_state && reason == replay::Reason::PoolTooSmall;
+    marks["state: outgrew the pool"] += has_state && reason == replay::Reason::KvCapacity;
+  }
+  for (const std::string_view name :
+       {"state: preemption", "state: skipped for its boundary", "state: reuse",
+        "state: reuse that ends inside a block", "state: reuse of generated tokens"}) {
+    marks[name] += 0;
+  }
+  for (const PassRecord& pass : run.passes) {
+    if (!rank.state) break;
+    marks["state: preemption"] += !pass.preempted.empty();
+    std::uint64_t computed = 0;
+    for (const auto& item : pass.scheduled) computed += item.to - item.from;
+    marks["state: skipped for its boundary"] +=
+        pass.scheduled.size() < pass.running && computed < rank.max_batched_tokens;
+    for (const auto& admitted : pass.admitted) {
+      const std::uint32_t reused = admitted.reused_tokens;
+      marks["state: reuse"] += reused > 0;
+      marks["state: reuse that ends inside a block"] += reused % rank.block_tokens != 0;
+      marks["state: reuse of generated tokens"] += reused > inputs[admitted.request];
+    }
+  }
+}
+
 }  // namespace
 
 void mark(Marks& marks, const Scenario& scenario, const Recording& run) {
@@ -84,6 +116,7 @@ void mark(Marks& marks, const Scenario& scenario, const Recording& run) {
         r.status == replay::Status::Completed && r.output_tokens < r.requested_output_tokens;
   }
   mark_passes(marks, scenario, run);
+  mark_state(marks, scenario, run);
 }
 
 }  // namespace servecast::test

@@ -295,6 +295,50 @@ Time make_cap(Dice& dice) {
   return Time{ms * 1'000'000 + dice.one_of<std::int64_t>({0, 0, 500'000, 1, -1, 333})};
 }
 
+// A rank with recurrent state, in a pool with room for the states of a few requests.
+void make_state(Dice& dice, scheduler::RankConfig& rank) {
+  scheduler::StateCacheSettings state;
+  state.blocks = dice.from(1, 3);
+  if (dice.percent(70)) {
+    do {
+      state.match_unit = dice.from(1, rank.block_tokens);
+    } while (rank.block_tokens % state.match_unit != 0);
+  }
+  if (dice.percent(25)) state.boundary = cache::AlignBoundary::KnownFloor;
+  rank.blocks += state.blocks * dice.from(1, 6);
+  rank.state = state;
+}
+
+// Few texts, shared up to any token, in prompts of some blocks and passes that hold about one.
+void make_texts(Dice& dice, Scenario& out) {
+  scheduler::RankConfig& rank = out.deployment.rank;
+  rank.max_batched_tokens = rank.block_tokens + dice.from(0, rank.block_tokens);
+  rank.max_model_len = std::nullopt;
+  rank.prefix_caching = true;
+  rank.blocks = (4 + rank.state->blocks) * dice.from(2, 5);
+  workload::TraceSource source;
+  source.block_size = 1;
+  out.trace_text.clear();
+  const std::uint32_t rows = dice.from(2, 12);
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    Row row;
+    row.input = dice.from(1, 4 * rank.block_tokens);
+    const std::uint32_t shared = dice.from(0, row.input), text = dice.from(0, 1);
+    for (std::uint32_t t = 0; t < row.input; ++t) {
+      row.ids.push_back(t < shared ? text * 1000 + t : 10'000 + i * 1000 + t);
+    }
+    row.output = dice.from(0, dice.percent(30) ? 30 : 6);
+    row.at_ms = dice.from(0, 6) * 3;
+    out.trace_text += spell(row);
+  }
+  out.trace = std::make_shared<const TraceFile>(out.trace_text);
+  source.path = out.trace->path();
+  out.spec.source = source;
+  out.spec.stop = {};
+  out.spec.load = {};
+  out.spec.load.kind = workload::Load::Kind::TraceTimestamps;
+}
+
 }  // namespace
 
 Scenario scenario(std::uint64_t seed) {
@@ -324,21 +368,29 @@ Scenario scenario(std::uint64_t seed) {
   if (dice.percent(20)) out.cap = make_cap(dice);
   if (out.cap && out.cap->ns < 0) out.cap->ns = 0;
   out.run_passes_max = dice.from(1, 5);
+  const bool plain = !out.deployment.rank.rules.promises_output && !out.deployment.rank.speculation;
+  if (plain && dice.percent(20)) {
+    make_state(dice, out.deployment.rank);
+    if (dice.percent(60)) make_texts(dice, out);
+  }
 
   const scheduler::RankConfig& rank = out.deployment.rank;
   out.settings = fmt::format(
       "{} rules, {} blocks of {}, {} sequences, budget {}, model length {}, caching {}, chunked "
-      "{}, {}, "
+      "{}, {}, states of {} blocks (unit {}, {}), "
       "prefill {} ms, "
       "decode {} ms{}, {} workers, router {}, source {}, load {} (concurrency {}), cap {}, runs of "
       "{}",
       rank.rules.promises_output ? "trtllm" : "vllm", rank.blocks, rank.block_tokens,
       rank.max_sequences, rank.max_batched_tokens, rank.max_model_len.value_or(0),
       rank.prefix_caching, rank.chunked_prefill,
-      rank.preemption_mode == scheduler::PreemptionMode::Fifo ? "fifo" : "lifo", clock.prefill_ms,
-      clock.decode_ms, clock.polynomial ? " (polynomial)" : "", out.deployment.workers,
-      static_cast<int>(out.deployment.router.policy), out.spec.source.index(),
-      static_cast<int>(out.spec.load.kind), out.spec.load.concurrency,
+      rank.preemption_mode == scheduler::PreemptionMode::Fifo ? "fifo" : "lifo",
+      rank.state ? rank.state->blocks : 0, rank.state ? rank.state->match_unit : 0,
+      rank.state && rank.state->boundary == cache::AlignBoundary::KnownFloor ? "known_floor"
+                                                                             : "prompt_minus_one",
+      clock.prefill_ms, clock.decode_ms, clock.polynomial ? " (polynomial)" : "",
+      out.deployment.workers, static_cast<int>(out.deployment.router.policy),
+      out.spec.source.index(), static_cast<int>(out.spec.load.kind), out.spec.load.concurrency,
       out.cap ? fmt::format("{} ns", out.cap->ns) : "none", out.run_passes_max);
   return out;
 }

@@ -32,6 +32,18 @@ bool happened(Time time) {
   return time != kNever;
 }
 
+// Blocks that a request of so many computed tokens holds beside what it shares.
+std::uint32_t blocks_of(const scheduler::RankConfig& rank, std::uint32_t tokens) {
+  return (tokens + rank.block_tokens - 1) / rank.block_tokens +
+         (rank.state ? rank.state->blocks : 0);
+}
+
+// Tokens of which every reuse is a multiple.
+std::uint32_t match_unit(const scheduler::RankConfig& rank) {
+  return rank.state && rank.state->match_unit > 0 && rank.prefix_caching ? rank.state->match_unit
+                                                                         : rank.block_tokens;
+}
+
 void audit_record(const replay::Deployment& deployment, const replay::RequestRecord& r,
                   Violations& v) {
   using replay::Reason;
@@ -76,14 +88,14 @@ void audit_record(const replay::Deployment& deployment, const replay::RequestRec
              "request {}: rejected after it was admitted", id);
     v.expect(r.reason != Reason::None, "request {}: rejected without a reason", id);
     if (r.reason == Reason::PoolTooSmall) {
-      const std::uint32_t block = deployment.rank.block_tokens;
-      v.expect(r.blocks_needed == (r.input_tokens + block - 1) / block,
-               "request {}: needs {} blocks", id, r.blocks_needed);
+      const scheduler::RankConfig& rank = deployment.rank;
+      v.expect(r.blocks_needed == blocks_of(rank, r.input_tokens), "request {}: needs {} blocks",
+               id, r.blocks_needed);
       v.expect(r.blocks_available == deployment.rank.blocks, "request {}: {} blocks available", id,
                r.blocks_available);
       v.expect(r.blocks_needed > r.blocks_available ||
                    (deployment.rank.rules.promises_output &&
-                    r.input_tokens == deployment.rank.blocks * block),
+                    r.input_tokens == rank.blocks * rank.block_tokens),
                "request {}: the pool is large enough", id);
     }
     if (r.reason == Reason::ModelLength) {
@@ -289,12 +301,12 @@ class PassAudit {
     return all;
   }
 
-  // Whole blocks, and never the last token of a request that still has to sample (bugs.md A06),
+  // Whole units, and never the last token of a request that still has to sample (bugs.md A06),
   // where the rules say so.
   void audit_reuse(const std::string& where, const Life& life,
                    const replay::PassRecord::Admitted& admitted) {
-    v_.expect(admitted.reused_tokens % deployment_.rank.block_tokens == 0,
-              "{}: request {} reuses a part of a block", where, admitted.request);
+    v_.expect(admitted.reused_tokens % match_unit(deployment_.rank) == 0,
+              "{}: request {} reuses a part of a unit", where, admitted.request);
     if (life.record == nullptr || life.record->requested_output_tokens == 0) return;
     if (!deployment_.rank.rules.recomputes_last) return;
     v_.expect(admitted.reused_tokens < life.record->input_tokens + life.tokens.size(),
@@ -303,12 +315,11 @@ class PassAudit {
 
   // Without sharing, every running request holds the blocks of what it has computed (bugs.md A15).
   void audit_blocks(const std::string& where, const replay::PassRecord& pass) {
-    const std::uint32_t block = deployment_.rank.block_tokens;
     std::uint32_t held = 0;
     std::uint32_t running = 0;
     for (const auto& [id, life] : lives_) {
       if (!life.running || life.worker != pass.worker) continue;
-      held += (life.computed + life.ahead + block - 1) / block;
+      held += blocks_of(deployment_.rank, life.computed + life.ahead);
       running += 1;
     }
     v_.expect(pass.running == running, "{}: {} requests run, recount {}", where, pass.running,
@@ -416,6 +427,8 @@ void audit_events(const replay::Deployment& deployment, const Recording& recordi
   std::vector<Time> last(deployment.workers);
   v.expect(deployment.rank.prefix_caching || recording.events.empty(),
            "KV events without prefix caching");
+  // With finer units a block's hash follows from units that no event tells.
+  const bool chained = match_unit(deployment.rank) == deployment.rank.block_tokens;
   for (const replay::KvEventRecord& event : recording.events) {
     const std::uint32_t w = event.worker;
     if (w >= deployment.workers) {
@@ -436,8 +449,8 @@ void audit_events(const replay::Deployment& deployment, const Recording& recordi
       }
       v.expect(resident[w].insert(block.hash).second,
                "worker {} KV event {}: stores what is there already", w, event.event);
-      v.expect(block.hash ==
-                   (has_parent ? chained_block_hash(parent, block.tokens_hash) : block.tokens_hash),
+      v.expect(!chained || block.hash == (has_parent ? chained_block_hash(parent, block.tokens_hash)
+                                                     : block.tokens_hash),
                "worker {} KV event {}: a hash does not follow from its parent", w, event.event);
       parent = block.hash;
       has_parent = true;

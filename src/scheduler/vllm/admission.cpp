@@ -70,8 +70,8 @@ void VllmScheduler::reject(Slot slot, Reason reason) {
   waiting_.remove(requests_, slot);
   Request& request = requests_[slot];
   request.reason = reason;
-  request.blocks_needed = blocks_for(request.known());
-  request.blocks_available = pool_.capacity();
+  note_shortage(slot, request.known());
+  if (kv_) kv_->release(slot);
   rejected_.push_back(slot);
   progress_ = true;
   if (options_.trace) trace_.rejected.push_back(request.ordinal);
@@ -81,9 +81,9 @@ void VllmScheduler::reject(Slot slot, Reason reason) {
 void VllmScheduler::fail_waiting(Slot slot) {
   waiting_.remove(requests_, slot);
   Request& request = requests_[slot];
-  request.blocks_needed = blocks_for(request.known());
-  request.blocks_available = pool_.capacity();
+  note_shortage(slot, request.known());
   SERVECAST_CHECK(request.blocks_needed > request.blocks_available);
+  if (kv_) kv_->release(slot);
   failed_.push_back(slot);
   progress_ = true;
 }
@@ -106,10 +106,14 @@ void VllmScheduler::admit_waiting(Time now) {
       return;
     }
     const Slot slot = waiting_.first();
-    const Verdict verdict = judge(requests_[slot]);
+    const Verdict verdict = kv_ ? judge_managed(slot) : judge(requests_[slot]);
     switch (verdict.kind) {
       case Verdict::Kind::Admit:
-        admit(slot, verdict.chunk, now);
+        if (kv_) {
+          admit_managed(slot, verdict.chunk, now);
+        } else {
+          admit(slot, verdict.chunk, now);
+        }
         if (verdict.chunk == 0 && budget_ == 0) return;
         break;
       case Verdict::Kind::Wait:
@@ -183,20 +187,26 @@ void VllmScheduler::admit(Slot slot, std::uint32_t chunk, Time now) {
   Request& request = requests_[slot];
   const auto hit_blocks = static_cast<std::uint32_t>(hits_.size());
   const std::uint32_t cached = cached_tokens();
-  const std::uint32_t target = cached + chunk;
-  const std::uint32_t fresh = blocks_for(target) - hit_blocks;
+  const std::uint32_t fresh = blocks_for(cached + chunk) - hit_blocks;
   const bool reserved = pool_.reserve(hits_, fresh);
   SERVECAST_CHECK(reserved);
   if (options_.events) publish_removed();
 
+  request.sealed.assign(hits_.begin(), hits_.end());
+  request.blocks = hit_blocks + fresh;
+  promised_ += blocks_for(request.final_tokens) - request.blocks;
+  start(slot, cached, chunk, now);
+  seal_computed(request);
+}
+
+// From the queue to the running requests, with the tokens that it computes in this pass.
+void VllmScheduler::start(Slot slot, std::uint32_t cached, std::uint32_t chunk, Time now) {
+  Request& request = requests_[slot];
   waiting_.remove(requests_, slot);
   running_.push_back(requests_, slot);
   request.state = State::Running;
   request.admission_order = next_order_++;
-  request.sealed.assign(hits_.begin(), hits_.end());
-  request.blocks = hit_blocks + fresh;
-  promised_ += blocks_for(request.final_tokens) - request.blocks;
-  request.computed = target;
+  request.computed = cached + chunk;
   prefix_queried_ += request.known();
   prefix_hits_ += cached;
   const std::uint32_t reused = std::min(cached, request.prompt_tokens);
@@ -207,8 +217,7 @@ void VllmScheduler::admit(Slot slot, std::uint32_t chunk, Time now) {
   request.reused_max = std::max(request.reused_max, reused);
   if (options_.history) request.history.push_back({now, reused});
   if (options_.trace) trace_.admitted.push_back({request.ordinal, cached});
-  note_scheduled(slot, cached, target);
-  seal_computed(request);
+  note_scheduled(slot, cached, request.computed);
 }
 
 }  // namespace servecast::scheduler

@@ -129,7 +129,7 @@ void VllmScheduler::complete(Time end, Outcome& outcome) {
   }
   for (const Slot slot : rejected_) end_unserved(slot, Ending::Rejected, outcome);
 
-  if (options_.events) outcome.events.swap(events_);
+  if (options_.events) outcome.events.swap(kv_ ? kv_->events() : events_);
   last_end_ = end;
   ++pass_;
   if (each_by_itself_) return;
@@ -144,7 +144,7 @@ void VllmScheduler::complete(Time end, Outcome& outcome) {
 void VllmScheduler::finish(Slot slot, Outcome& outcome) {
   Request& request = requests_[slot];
   running_.remove(requests_, slot);
-  release_blocks(request, request.content.outlives);
+  release_kv(slot, request.content.outlives);
   request.state = State::Ended;
   request.ending = Ending::Completed;
   outcome.ended.push_back(slot);
@@ -209,10 +209,11 @@ void VllmScheduler::cancel(Slot slot) {
     const bool formed = cohort_formed_;
     if (formed) dissolve();
     running_.remove(requests_, slot);
-    release_blocks(request, false);
+    release_kv(slot, false);
     if (formed) form_cohort();
   } else {
     waiting_.remove(requests_, slot);
+    if (kv_) kv_->release(slot);
     blocked_ = Blocked::Untested;
   }
   request.state = State::Ended;

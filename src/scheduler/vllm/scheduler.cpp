@@ -13,8 +13,10 @@ VllmScheduler::VllmScheduler(const RankConfig& config, const Options& options,
       options_(options),
       requests_(requests),
       pool_(config.blocks),
+      kv_(make_kv_manager(config, {.real_hashes = options.stepping, .events = options.events},
+                          requests)),
       spelling_(config.block_tokens),
-      each_by_itself_(options.stepping || config.speculation.has_value()),
+      each_by_itself_(options.stepping || config.speculation.has_value() || kv_),
       cohort_(config.block_tokens),
       cohort_formed_(!each_by_itself_) {
   if (config.speculation) sampler_.emplace(*config.speculation, options.rank);
@@ -23,6 +25,7 @@ VllmScheduler::VllmScheduler(const RankConfig& config, const Options& options,
 }
 
 const perf::StepShape& VllmScheduler::schedule(Time now, Admit admit) {
+  if (kv_) begin_managed();
   shape_ = {.capacity_tokens = shape_.capacity_tokens};
   budget_ = config_.max_batched_tokens;
   preempted_ = false;
@@ -85,7 +88,7 @@ void VllmScheduler::schedule_each() {
   Slot slot = running_.first();
   while (slot != kNoSlot && budget_ > 0) {
     SERVECAST_CHECK(requests_[slot].state == State::Running);
-    switch (schedule_running(slot)) {
+    switch (kv_ ? schedule_managed(slot) : schedule_running(slot)) {
       case Step::Done:
         slot = requests_[slot].after;  // victims are gone
         break;
@@ -115,21 +118,7 @@ VllmScheduler::Step VllmScheduler::schedule_running(Slot slot) {
   if (!config_.chunked_prefill && !request.split && prompt_left > budget_) return Step::Blocked;
   const std::uint32_t target = from + std::min(request.known() - from, budget_);
   while (!grow(request, target)) {
-    const Slot victim = next_victim();
-    if (victim == slot) after_gone_ = request.after;
-    if (victim == slot &&
-        running_.size() == 1) {  // alone, and the pool is too small (decisions.md 13)
-      request.blocks_needed = blocks_for(target);
-      request.blocks_available = pool_.capacity();
-      running_.remove(requests_, slot);
-      release_blocks(request, false);
-      failed_.push_back(slot);
-      progress_ = true;
-      return Step::Gone;
-    }
-    undo_scheduled(victim);
-    preempt(victim);
-    if (victim == slot) return Step::Gone;
+    if (!preempt_for(slot, target)) return Step::Gone;
   }
   note_scheduled(slot, from, target);
   return Step::Done;
@@ -169,6 +158,28 @@ void VllmScheduler::enqueue(Slot slot) {
   waiting_.insert(requests_, slot, before == kNoSlot ? waiting_.first() : requests_[before].after);
 }
 
+// Somebody gives way to `slot`, which needs blocks up to `target` tokens. False when that is `slot`
+// itself, or when it is alone and the pool is too small (decisions.md 13).
+bool VllmScheduler::preempt_for(Slot slot, std::uint32_t target) {
+  const Slot victim = next_victim();
+  if (victim == slot) after_gone_ = requests_[slot].after;
+  if (victim == slot && running_.size() == 1) {
+    fail_running(slot, target);
+    return false;
+  }
+  undo_scheduled(victim);
+  preempt(victim);
+  return victim != slot;
+}
+
+void VllmScheduler::fail_running(Slot slot, std::uint32_t target) {
+  note_shortage(slot, target);
+  running_.remove(requests_, slot);
+  release_kv(slot, false);
+  failed_.push_back(slot);
+  progress_ = true;
+}
+
 void VllmScheduler::preempt(Slot victim) {
   SERVECAST_CHECK(!config_.rules.promises_output);
   Request& request = requests_[victim];
@@ -176,9 +187,15 @@ void VllmScheduler::preempt(Slot victim) {
   progress_ = true;
   ++preemptions_;
   ++request.preemptions;
-  if (options_.trace) trace_.preempted.push_back({request.ordinal, request.blocks});
+  if (options_.trace) {
+    trace_.preempted.push_back({request.ordinal, kv_ ? kv_->held(victim) : request.blocks});
+  }
   running_.remove(requests_, victim);
-  release_blocks(request, true);
+  if (kv_) {
+    preempt_managed(victim);
+  } else {
+    release_blocks(request, true);
+  }
   request.state = State::Preempted;
   request.computed = 0;
   enqueue(victim);
@@ -275,6 +292,10 @@ void VllmScheduler::advance(std::span<const Time> ends) {
 }
 
 void VllmScheduler::verify() const {
+  if (kv_) {
+    verify_managed();
+    return;
+  }
   pool_.verify();
   SERVECAST_CHECK(running_.size() <= config_.max_sequences);
   std::uint64_t context = 0, promised = 0;

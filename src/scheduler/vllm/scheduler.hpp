@@ -8,7 +8,8 @@
 // Two modes give the same results. The reference mode (stepping) computes every request by itself,
 // names blocks by real hashes as soon as they are full and keeps every token time. The fast mode
 // keeps steady decode as a cohort (cohort.hpp), counts blocks that nobody else can ask for, and
-// names blocks by provenance.
+// names blocks by provenance. A rank with another cache than the linear pool (kv_manager.hpp) is
+// computed request by request in both modes, which then differ in names alone.
 //
 // Invariants: (1) while a cohort is formed, every running request is a member except at most one,
 // the tail, which is the last of the running list and unfinished; (2) running requests <=
@@ -17,12 +18,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "base/divider.hpp"
 #include "cache/block_pool.hpp"
 #include "perf/step_timer.hpp"
+#include "scheduler/kv_event.hpp"
+#include "scheduler/kv_manager.hpp"
 #include "scheduler/pass_log.hpp"
 #include "scheduler/rank_config.hpp"
 #include "scheduler/request.hpp"
@@ -57,16 +61,6 @@ struct PassTrace {
   std::vector<Preempted> preempted;
   std::vector<std::uint64_t> rejected;
   std::vector<Output> outputs;
-};
-
-struct KvEvent {
-  struct Block {
-    std::uint64_t hash, tokens_hash;
-  };
-  bool stored = false;  // else removed
-  bool has_parent = false;
-  std::uint64_t parent = 0;
-  std::vector<Block> blocks;
 };
 
 // What a pass shows when it ends.
@@ -138,7 +132,9 @@ class VllmScheduler {
 
   // Requests keep the time of every token, instead of gaps that are handed out with each pass.
   bool keeps_token_times() const { return each_by_itself_; }
+  // The linear pool; unused with another cache. kv() is of the cache that is used.
   const cache::BlockPool& pool() const { return pool_; }
+  KvCounts kv() const;
   std::uint64_t passes() const { return pass_; }
   std::uint32_t block_tokens() const { return config_.block_tokens; }
   std::uint32_t running() const { return running_.size(); }
@@ -146,8 +142,12 @@ class VllmScheduler {
   std::uint64_t preemptions() const { return preemptions_; }
   std::uint64_t prefix_queried_tokens() const { return prefix_queried_; }
   std::uint64_t prefix_hit_tokens() const { return prefix_hits_; }
-  // Blocks that the request needs for all its known tokens.
   std::uint32_t blocks_for(std::uint32_t tokens) const { return block_.ceiling(tokens); }
+  // Blocks that the request needs for all its known tokens.
+  std::uint32_t blocks_needed(Slot slot) const {
+    const std::uint32_t known = requests_[slot].known();
+    return kv_ ? kv_->shortage(slot, known).blocks_needed : blocks_for(known);
+  }
   void verify() const;
 
  private:
@@ -176,6 +176,8 @@ class VllmScheduler {
   void schedule_each();
   Step schedule_running(Slot slot);
   Slot next_victim() const;
+  bool preempt_for(Slot slot, std::uint32_t target);
+  void fail_running(Slot slot, std::uint32_t target);
   void preempt(Slot victim);
   void note_scheduled(Slot slot, std::uint32_t from, std::uint32_t to);
   void undo_scheduled(Slot slot);
@@ -188,6 +190,7 @@ class VllmScheduler {
   void admit_waiting(Time now);
   Verdict judge(Request& request);
   void admit(Slot slot, std::uint32_t chunk, Time now);
+  void start(Slot slot, std::uint32_t cached, std::uint32_t chunk, Time now);
   void spell_prompt(Request& request);
   void look_up(const Request& request);
   std::uint32_t cached_tokens() const {
@@ -196,6 +199,16 @@ class VllmScheduler {
   void reject(Slot slot, Reason reason);
   void fail_waiting(Slot slot);
   bool blocked_for_good() const;
+
+  // With another cache (managed.cpp); the last two with any.
+  void begin_managed();
+  Step schedule_managed(Slot slot);
+  void preempt_managed(Slot victim);
+  Verdict judge_managed(Slot slot);
+  void admit_managed(Slot slot, std::uint32_t chunk, Time now);
+  void verify_managed() const;
+  void release_kv(Slot slot, bool asked_again);  // of a request that ends
+  void note_shortage(Slot slot, std::uint32_t target);
 
   // Ending a pass (completion.cpp).
   void emit(Request& request, Time end, Outcome& outcome);
@@ -231,11 +244,14 @@ class VllmScheduler {
   Options options_;
   RequestSlab& requests_;
   cache::BlockPool pool_;
+  std::unique_ptr<KvManager> kv_;            // null: the linear pool
+  std::uint32_t found_cached_ = 0;           // what kv_ found for the candidate judged last
+  std::uint32_t fruitless_preemptions_ = 0;  // of kv_, since somebody decoded
   Spelling spelling_;
   RequestList running_, waiting_;
   std::uint64_t promised_ = 0;  // blocks that the running requests need until they are complete
-  // Every request is computed by itself and there is no cohort: in the reference mode, and where
-  // how many tokens a step gives is drawn for each request.
+  // Every request is computed by itself and there is no cohort: in the reference mode, where how
+  // many tokens a step gives is drawn for each request, and with another cache.
   bool each_by_itself_;
   Cohort cohort_;
   bool cohort_formed_;

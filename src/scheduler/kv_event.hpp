@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What became visible in a rank's prefix cache, or left it (engine-vllm.md 6.6).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace servecast::scheduler {
+
+struct KvEvent {
+  struct Block {
+    std::uint64_t hash, tokens_hash;
+  };
+  bool stored = false;  // else removed
+  bool has_parent = false;
+  std::uint64_t parent = 0;
+  std::vector<Block> blocks;
+};
+
+}  // namespace servecast::scheduler

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/kv_manager.hpp"
+
+#include "scheduler/state_kv.hpp"
+
+namespace servecast::scheduler {
+
+std::unique_ptr<KvManager> make_kv_manager(const RankConfig& config, const KvNaming& naming,
+                                           const RequestSlab& requests) {
+  if (config.state) return std::make_unique<StateKv>(config, naming, requests);
+  return nullptr;
+}
+
+}  // namespace servecast::scheduler
