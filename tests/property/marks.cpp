@@ -66,17 +66,13 @@ void mark_state(Marks& marks, const Scenario& scenario, const Recording& run) {
     marks["state: outgrew the pool"] += has_state && reason == replay::Reason::KvCapacity;
   }
   for (const std::string_view name :
-       {"state: preemption", "state: skipped for its boundary", "state: reuse",
-        "state: reuse that ends inside a block", "state: reuse of generated tokens"}) {
+       {"state: preemption", "state: reuse", "state: reuse that ends inside a block",
+        "state: reuse of generated tokens"}) {
     marks[name] += 0;
   }
   for (const PassRecord& pass : run.passes) {
     if (!rank.state) break;
     marks["state: preemption"] += !pass.preempted.empty();
-    std::uint64_t computed = 0;
-    for (const auto& item : pass.scheduled) computed += item.to - item.from;
-    marks["state: skipped for its boundary"] +=
-        pass.scheduled.size() < pass.running && computed < rank.max_batched_tokens;
     for (const auto& admitted : pass.admitted) {
       const std::uint32_t reused = admitted.reused_tokens;
       marks["state: reuse"] += reused > 0;

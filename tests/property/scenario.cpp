@@ -312,7 +312,8 @@ void make_state(Dice& dice, scheduler::RankConfig& rank) {
 // Few texts, shared up to any token, in prompts of some blocks and passes that hold about one.
 void make_texts(Dice& dice, Scenario& out) {
   scheduler::RankConfig& rank = out.deployment.rank;
-  rank.max_batched_tokens = rank.block_tokens + dice.from(0, rank.block_tokens);
+  rank.max_batched_tokens =
+      rank.block_tokens + dice.from(0, dice.percent(60) ? 2 : rank.block_tokens);
   rank.max_model_len = std::nullopt;
   rank.prefix_caching = true;
   rank.blocks = (4 + rank.state->blocks) * dice.from(2, 5);
@@ -371,7 +372,7 @@ Scenario scenario(std::uint64_t seed) {
   const bool plain = !out.deployment.rank.rules.promises_output && !out.deployment.rank.speculation;
   if (plain && dice.percent(20)) {
     make_state(dice, out.deployment.rank);
-    if (dice.percent(60)) make_texts(dice, out);
+    if (dice.percent(75)) make_texts(dice, out);
   }
 
   const scheduler::RankConfig& rank = out.deployment.rank;

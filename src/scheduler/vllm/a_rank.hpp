@@ -64,7 +64,7 @@ class Rank {
     for (const std::int64_t gap : outcome.gaps_ns) gaps.push_back(gap);
     for (std::uint32_t i = 0; i < outcome.cohort_tokens; ++i) gaps.push_back(ns);
     for (const KvEvent& event : outcome.events) events.push_back(event);
-    if (mode_ == Mode::Fast) return;
+    if (!scheduler.keeps_token_times()) return;
     for (const Slot slot : outcome.ended) {
       const std::vector<Time>& times = requests[slot].token_times;
       for (std::size_t i = 1; i < times.size(); ++i) gaps.push_back((times[i] - times[i - 1]).ns);
@@ -91,9 +91,9 @@ class Rank {
   }
 
   const Request& operator[](Slot slot) const { return requests[slot]; }
-  std::uint32_t active() const { return scheduler.pool().active(); }
-  std::uint32_t inactive() const { return scheduler.pool().inactive(); }
-  std::uint32_t free() const { return scheduler.pool().free(); }
+  std::uint32_t active() const { return scheduler.kv().active; }
+  std::uint32_t inactive() const { return scheduler.kv().inactive; }
+  std::uint32_t free() const { return scheduler.kv().free; }
 
   // Leading blocks of a prompt that another request could reuse.
   std::uint32_t cached_blocks(const Ask& ask) {
