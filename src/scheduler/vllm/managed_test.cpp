@@ -54,8 +54,8 @@ TEST_P(VllmManaged, ACanceledRequestLeavesWhatItCached) {
 
 // In a slot that was used before, for another prompt of the same length.
 TEST_P(VllmManaged, ARequestThatEndsWaitingLeavesNoNames) {
-  Rank rank(mode(), a_state_rank(4, 100, 0));
-  rank.submit({.prompt = 4, .output = 5});
+  Rank rank(mode(), a_state_rank(5, 100, 0));
+  rank.submit({.prompt = 8, .output = 3});
   rank.pass();
   const Slot waiting = rank.submit({.prompt = 8, .output = 1, .ids = {1, 2}});
   rank.pass();
