@@ -30,10 +30,23 @@ Object model_section(const Prepared& prepared) {
 
 Object deployment_section(const Prepared& prepared) {
   const replay::Deployment& deployment = prepared.deployed.deployment;
-  return {{"workers", deployment.workers},
-          {"gpus_per_worker", deployment.gpus_per_worker},
-          {"kv_blocks_per_worker", deployment.rank.blocks},
-          {"kv_block_tokens", deployment.rank.block_tokens}};
+  Object section{{"workers", deployment.workers},
+                 {"gpus_per_worker", deployment.gpus_per_worker},
+                 {"kv_blocks_per_worker", deployment.rank.blocks},
+                 {"kv_block_tokens", deployment.rank.block_tokens}};
+  if (const auto& state = deployment.rank.state) {
+    section.push_back({"state_blocks_per_request", state->blocks});
+    if (state->match_unit > 0) section.push_back({"prefix_match_unit", state->match_unit});
+  }
+  return section;
+}
+
+// "1024 KV blocks of 64 tokens each, of which a state takes 2"
+std::string cache_text(const scheduler::RankConfig& rank) {
+  std::string text = fmt::format("{} KV blocks of {} tokens each", rank.blocks, rank.block_tokens);
+  if (rank.state)
+    text += fmt::format(", of which the state of a request takes {}", rank.state->blocks);
+  return text;
 }
 
 Object memory_section(const perf::KvCapacity& memory) {
@@ -113,12 +126,11 @@ Result<Prediction> run(const Prepared& prepared, const RunOptions& options) {
 std::string plan_line(const Prepared& prepared) {
   const replay::Deployment& deployment = prepared.deployed.deployment;
   const perf::Placement& placement = prepared.deployed.placement;
-  return fmt::format(
-      "{} on {}: {} {} of {} {}, {} KV blocks of {} tokens each; load {}, {} requests",
-      placement.model.name, placement.system.name, deployment.workers,
-      deployment.workers == 1 ? "worker" : "workers", deployment.gpus_per_worker,
-      deployment.gpus_per_worker == 1 ? "GPU" : "GPUs", deployment.rank.blocks,
-      deployment.rank.block_tokens, load_name(prepared.config), prepared.workload.request_count());
+  return fmt::format("{} on {}: {} {} of {} {}, {}; load {}, {} requests", placement.model.name,
+                     placement.system.name, deployment.workers,
+                     deployment.workers == 1 ? "worker" : "workers", deployment.gpus_per_worker,
+                     deployment.gpus_per_worker == 1 ? "GPU" : "GPUs", cache_text(deployment.rank),
+                     load_name(prepared.config), prepared.workload.request_count());
 }
 
 std::vector<std::string> warnings(const Prepared& prepared) {

@@ -84,6 +84,11 @@ std::optional<fs::path> find_data_folder(const std::string& config_path) {
 
 }  // namespace
 
+std::uint64_t Engine::fixed_blocks() const {
+  if (capacity.blocks) return *capacity.blocks;
+  return *capacity.bytes / (rank.block_tokens * *kv_bytes_per_token);
+}
+
 Result<std::string> resolve_path(std::string_view written, const std::string& config_path) {
   constexpr std::string_view kData = "data:";
   if (!written.starts_with(kData)) return std::string(written);

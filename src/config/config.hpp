@@ -52,6 +52,9 @@ struct Engine {
   std::optional<std::uint64_t> kv_bytes_per_token = {};  // nothing: from the model
   Capacity capacity = {};
   Timing timing = {};
+
+  // Of a capacity that is fixed; 0 when it is given in bytes that hold none.
+  std::uint64_t fixed_blocks() const;
 };
 
 // Bounds of evaluation.sla in ms, inclusive.

@@ -317,8 +317,6 @@ TEST(Config, RefusesByNameWhatItKnowsButCannotDo) {
       {"engine.workers.aggregated.kv_cache.host_offload={num_host_blocks: 8}",
        "offload to host memory is not supported yet"},
       {"engine.workers.aggregated.kv_cache.kvcr={}", "pulling KV from peers is not supported yet"},
-      {"engine.workers.aggregated.kv_cache.state_cache={}",
-       "recurrent state caches are not supported yet"},
       {"engine.workers.aggregated.timing={type: profile, path: x}",
        "timing.type: profile: timing from measured passes is not supported yet"},
       {"engine.workers.aggregated.sglang={}",

@@ -76,12 +76,6 @@ Result<perf::Timer> timer_of(const Config& config, const perf::Placement& placem
   return fail({"config.timing", "unknown timing", {}, ""});
 }
 
-std::uint32_t fixed_blocks(const Engine& engine) {
-  if (engine.capacity.blocks) return *engine.capacity.blocks;
-  return static_cast<std::uint32_t>(*engine.capacity.bytes /
-                                    (engine.rank.block_tokens * *engine.kv_bytes_per_token));
-}
-
 // Fills the number of KV blocks. A model that cannot fit gives no numbers, unless the user took
 // both memory and time into their own hands.
 void set_capacity(const Config& config, Deployed& deployed, Problems& problems) {
@@ -103,7 +97,7 @@ void set_capacity(const Config& config, Deployed& deployed, Problems& problems) 
                         place_of(config, "engine.model"),
                         "use more GPUs per worker, other hardware or a smaller model"});
   if (is_fixed) {
-    rank.blocks = fixed_blocks(engine);
+    rank.blocks = static_cast<std::uint32_t>(engine.fixed_blocks());
     return;
   }
   if (!capacity) return;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "cache/align_split.hpp"
 #include "config/config.hpp"
 #include "config/fields.hpp"
 #include "workload/spec.hpp"
@@ -39,6 +40,18 @@ struct Form {
   router::Spec router = {};
   Sla sla = {};
 };
+
+// What a worker's block says of caches beside the linear pool, until its rules can be checked.
+struct CacheForm {
+  bool block_size_is_given = false;
+  std::optional<std::uint64_t> state_bytes = {};  // of the recurrent state of a request
+  std::optional<std::uint32_t> match_unit = {};
+  cache::AlignBoundary boundary = cache::AlignBoundary::PromptMinusOne;
+};
+// Fields of kv_cache, fields of vllm, and the rules between them and the rest of the worker.
+void describe_caches(Fields& f, CacheForm& caches);
+void describe_cache_versions(Fields& f, CacheForm& caches);
+void set_caches(Fields& worker, Engine& engine, const CacheForm& caches);
 
 void describe(Fields& f, Form& form);
 void describe_traffic(Fields& f, TrafficForm& traffic);

@@ -66,16 +66,15 @@ void describe_capacity(Fields& f, Capacity& capacity) {
     f.refuse("blocks", "is required: type fixed needs blocks or bytes");
 }
 
-void describe_kv_cache(Fields& f, Engine& engine) {
-  f.whole("block_size", engine.rank.block_tokens, {.min = 2, .max = 65536},
-          "Tokens of a KV block.");
+void describe_kv_cache(Fields& f, Engine& engine, CacheForm& caches) {
+  caches.block_size_is_given = f.whole("block_size", engine.rank.block_tokens,
+                                       {.min = 2, .max = 65536}, "Tokens of a KV block.");
   f.boolean("prefix_caching", engine.rank.prefix_caching, "Reuse the KV of equal prefixes.");
   f.whole("bytes_per_token", engine.kv_bytes_per_token, {.min = 1, .max = std::uint64_t{1} << 40},
           "KV bytes of a token on one GPU; auto takes them from the model.", "auto");
   f.mapping("capacity", Presence::Defaulted, "Size of the KV cache of a worker.",
             [&](Fields& b) { describe_capacity(b, engine.capacity); });
-  f.later("state_cache", "", "recurrent state caches are not supported yet");
-  f.later("groups", "", "grouped KV caches are not supported yet");
+  describe_caches(f, caches);
   f.later("host_offload", "", "KV offload to host memory is not supported yet");
   f.later("g3_offload", "", "KV offload to disk is not supported yet");
   f.later("tiers", "", "KV cache tiers are not supported yet");
@@ -86,8 +85,7 @@ void describe_kv_cache(Fields& f, Engine& engine) {
              "write the bytes of one token, or give capacity.blocks");
     return;
   }
-  const std::uint64_t blocks =
-      *engine.capacity.bytes / (engine.rank.block_tokens * *engine.kv_bytes_per_token);
+  const std::uint64_t blocks = engine.fixed_blocks();
   if (blocks == 0 || blocks > UINT32_MAX)
     f.refuse("capacity.bytes",
              fmt::format("gives {} blocks of {} tokens with {} bytes each; it must give 1 to {}",
@@ -177,7 +175,7 @@ void describe_nextn(Fields& f, scheduler::RankConfig& rank) {
         scheduler::Speculation{.rates = scheduler::rates_of_accepted(*accepted, drafts)};
 }
 
-void describe_vllm(Fields& f, scheduler::RankConfig& rank) {
+void describe_vllm(Fields& f, scheduler::RankConfig& rank, CacheForm& caches) {
   f.word<scheduler::PreemptionMode>(
       "preemption_mode", rank.preemption_mode,
       {{"lifo", scheduler::PreemptionMode::Lifo, {}},
@@ -189,7 +187,7 @@ void describe_vllm(Fields& f, scheduler::RankConfig& rank) {
                                       "In which order requests wait: as they arrive, or by the "
                                       "trace's priority, lowest first; then "
                                       "the least urgent loses its KV first.");
-  f.later("version", "", "version rules of vLLM are not supported yet");
+  describe_cache_versions(f, caches);
   const bool above = rank.speculation.has_value();
   if (describe_ngram(f, rank) && above && f.is_clean())
     f.refuse("speculation", "goes not together with engine.nextn or engine.speculation",
@@ -231,18 +229,20 @@ void set_engine_defaults(Engine& engine) {
 }
 
 void describe_worker(Fields& f, Engine& engine) {
+  CacheForm caches;
   f.mapping("parallelism", Presence::Defaulted, "How many GPUs and how they work together.",
             [&](Fields& b) { describe_parallelism(b, engine); });
   f.mapping("scheduler", Presence::Defaulted, "Limits of a forward pass.",
             [&](Fields& b) { describe_scheduler(b, engine.rank); });
   f.mapping("kv_cache", Presence::Defaulted, "The KV cache of a worker.",
-            [&](Fields& b) { describe_kv_cache(b, engine); });
+            [&](Fields& b) { describe_kv_cache(b, engine, caches); });
   f.mapping("timing", Presence::Defaulted, "How long forward passes take.",
             [&](Fields& b) { describe_timing(b, engine.timing); });
   describe_engine_block(f, engine, EngineKind::Vllm, "Settings that only vLLM has.",
-                        [&](Fields& b) { describe_vllm(b, engine.rank); });
+                        [&](Fields& b) { describe_vllm(b, engine.rank, caches); });
   describe_engine_block(f, engine, EngineKind::TensorRtLlm, "Settings that only TensorRT-LLM has.",
                         describe_trtllm);
+  set_caches(f, engine, caches);
   f.later("sglang", "", other_backend(engine));
   f.later("startup_seconds", "0", "workers that start during a run are not supported yet");
   f.later("hardware", "", "goes only with engine.mode: disaggregated; set engine.hardware");
