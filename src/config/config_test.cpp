@@ -541,7 +541,7 @@ TEST(Config, AcceptsOrRefusesByNameEveryBenchmarkCase) {
                     [](const Problem& p) { return p.code == "config.unsupported"; });
     EXPECT_TRUE(named && only_named) << problems({.path = entry.path().string()});
   }
-  EXPECT_EQ(accepted, 10);
+  EXPECT_EQ(accepted, 11);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ struct RankConfig {
   PreemptionMode preemption_mode = PreemptionMode::Lifo;
   SchedulingPolicy policy = SchedulingPolicy::Fcfs;
   std::optional<Speculation> speculation = {};
-  // Another cache than the linear pool (kv_manager.hpp). vLLM's rules only, without speculation.
+  // Another cache than the linear pool (rank_kv.hpp). vLLM's rules only, without speculation.
   std::optional<StateCacheSettings> state = {};
 };
 

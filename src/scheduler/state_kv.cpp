@@ -44,7 +44,7 @@ void StateKv::extend_names(Slot slot) {
   if (prefix_caching_) names_.extend(entry(slot).names, requests_[slot]);
 }
 
-KvManager::Found StateKv::look_up(Slot slot, bool alone) {
+RankKv::Found StateKv::look_up(Slot slot, bool alone) {
   const Request& request = requests_[slot];
   const std::uint32_t known = request.known();
   hit_ = {};
@@ -58,7 +58,7 @@ KvManager::Found StateKv::look_up(Slot slot, bool alone) {
 }
 
 // The whole of the known tokens was asked for already, of which the chunk is a part.
-KvManager::Room StateKv::room_for(Slot, std::uint32_t) const {
+RankKv::Room StateKv::room_for(Slot, std::uint32_t) const {
   return Room::Enough;
 }
 

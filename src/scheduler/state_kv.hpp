@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "cache/state_cache.hpp"
-#include "scheduler/kv_manager.hpp"
 #include "scheduler/prefix_names.hpp"
+#include "scheduler/rank_kv.hpp"
 #include "scheduler/spelling.hpp"
 
 namespace servecast::scheduler {
 
-class StateKv final : public KvManager {
+class StateKv final : public RankKv {
  public:
   // requires: config.state.
   StateKv(const RankConfig& config, const KvNaming& naming, const RequestSlab& requests);

@@ -45,8 +45,7 @@ scheduler::StateCacheSettings read_state(const Value& state) {
 void read_engine(const Value& engine, replay::Deployment& out) {
   engine.only({"rules", "policy", "acceptance_rates", "drafter", "blocks", "block_tokens",
                "max_sequences", "max_batched_tokens", "max_model_len", "prefix_caching",
-               "chunked_prefill", "preemption", "timing", "prefill_ms", "decode_ms",
-               "state"});
+               "chunked_prefill", "preemption", "timing", "prefill_ms", "decode_ms", "state"});
   scheduler::RankConfig& rank = out.rank;
   if (const Value* v = engine.find("rules")) {
     if (v->scalar != "trtllm") v->refuse("rules other than vLLM's are trtllm");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks with another cache than the linear pool (kv_manager.hpp): every request by itself, with the
+// Ranks with another cache than the linear pool (rank_kv.hpp): every request by itself, with the
 // same queues, budget and preemption (engine-vllm.md 5, 9, 23).
 #include <algorithm>
 
@@ -58,8 +58,8 @@ VllmScheduler::Verdict VllmScheduler::judge_managed(Slot slot) {
   if (fruitless_preemptions_ >= kFruitlessPreemptionsMax && !running_.empty()) {
     return Verdict::wait(Blocked::Pool);
   }
-  const KvManager::Found found = kv_->look_up(slot, running_.empty());
-  if (found.room == KvManager::Room::Never) {
+  const RankKv::Found found = kv_->look_up(slot, running_.empty());
+  if (found.room == RankKv::Room::Never) {
     return first_time ? Verdict::reject(Reason::PoolTooSmall) : Verdict::fail();
   }
   found_cached_ = found.cached;
@@ -71,15 +71,15 @@ VllmScheduler::Verdict VllmScheduler::judge_managed(Slot slot) {
   }
   const bool whole = !config_.chunked_prefill && !request.split;
   if (whole && prompt_left > budget_) return Verdict::wait(Blocked::Budget);
-  if (found.room == KvManager::Room::Wait) return Verdict::wait(Blocked::Pool);
+  if (found.room == RankKv::Room::Wait) return Verdict::wait(Blocked::Pool);
   const std::uint32_t chunk = kv_->next_tokens(slot, budget_);
   if (chunk == 0 && request.known() > found.cached) return Verdict::wait(Blocked::Budget);
   switch (kv_->room_for(slot, chunk)) {
-    case KvManager::Room::Enough:
+    case RankKv::Room::Enough:
       return Verdict::admit(chunk);
-    case KvManager::Room::Wait:
+    case RankKv::Room::Wait:
       return Verdict::wait(Blocked::Pool);
-    case KvManager::Room::Never:
+    case RankKv::Room::Never:
       return Verdict::fail();
   }
   return Verdict::fail();

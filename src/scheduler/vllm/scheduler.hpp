@@ -8,7 +8,7 @@
 // Two modes give the same results. The reference mode (stepping) computes every request by itself,
 // names blocks by real hashes as soon as they are full and keeps every token time. The fast mode
 // keeps steady decode as a cohort (cohort.hpp), counts blocks that nobody else can ask for, and
-// names blocks by provenance. A rank with another cache than the linear pool (kv_manager.hpp) is
+// names blocks by provenance. A rank with another cache than the linear pool (rank_kv.hpp) is
 // computed request by request in both modes, which then differ in names alone.
 //
 // Invariants: (1) while a cohort is formed, every running request is a member except at most one,
@@ -26,9 +26,9 @@
 #include "cache/block_pool.hpp"
 #include "perf/step_timer.hpp"
 #include "scheduler/kv_event.hpp"
-#include "scheduler/kv_manager.hpp"
 #include "scheduler/pass_log.hpp"
 #include "scheduler/rank_config.hpp"
+#include "scheduler/rank_kv.hpp"
 #include "scheduler/request.hpp"
 #include "scheduler/spelling.hpp"
 #include "scheduler/vllm/cohort.hpp"
@@ -244,7 +244,7 @@ class VllmScheduler {
   Options options_;
   RequestSlab& requests_;
   cache::BlockPool pool_;
-  std::unique_ptr<KvManager> kv_;            // null: the linear pool
+  std::unique_ptr<RankKv> kv_;               // null: the linear pool
   std::uint32_t found_cached_ = 0;           // what kv_ found for the candidate judged last
   std::uint32_t fruitless_preemptions_ = 0;  // of kv_, since somebody decoded
   Spelling spelling_;

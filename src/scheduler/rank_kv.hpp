@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The KV of a rank whose cache is not the linear pool of VllmScheduler: what the scheduler asks of
-// it, request by request. A manager owns a cache, the leases of the requests and the names of their
+// it, request by request. It owns a cache, the leases of the requests and the names of their
 // prefixes, by slot; it knows neither queues nor the budget of a pass nor time. One adaptor a cache
 // (state_kv.hpp). A waiting candidate and a running request:
 //
-//   manager.begin_step();
-//   const KvManager::Found found = manager.look_up(slot, nobody_runs);
-//   const std::uint32_t chunk = manager.next_tokens(slot, budget);
-//   if (manager.room_for(slot, chunk) == KvManager::Room::Enough) manager.admit(slot, chunk);
+//   kv.begin_step();
+//   const RankKv::Found found = kv.look_up(slot, nobody_runs);
+//   const std::uint32_t chunk = kv.next_tokens(slot, budget);
+//   if (kv.room_for(slot, chunk) == RankKv::Room::Enough) kv.admit(slot, chunk);
 //
-//   const std::uint32_t chunk = manager.next_tokens(slot, budget);   // 0: skip it in this pass
-//   while (!manager.allocate(slot, chunk)) preempt somebody;
+//   const std::uint32_t chunk = kv.next_tokens(slot, budget);   // 0: skip it in this pass
+//   while (!kv.allocate(slot, chunk)) preempt somebody;
 //   request.computed += chunk;
-//   manager.finalise(slot);
+//   kv.finalise(slot);
 //
 // Invariant: a request that waits or has ended holds nothing; release() or preempt() was called.
 #pragma once
@@ -41,9 +41,9 @@ struct KvShortage {
   std::uint32_t blocks_needed = 0, blocks_available = 0;
 };
 
-class KvManager {
+class RankKv {
  public:
-  virtual ~KvManager() = default;
+  virtual ~RankKv() = default;
 
   // A pass starts.
   virtual void begin_step() = 0;
@@ -98,9 +98,9 @@ struct KvNaming {
   bool events = false;       // keep events; needs real hashes
 };
 
-// The manager that the configuration asks for; null where the linear pool serves. `requests`
+// The one that the configuration asks for; null where the linear pool serves. `requests`
 // outlives it.
-std::unique_ptr<KvManager> make_kv_manager(const RankConfig& config, const KvNaming& naming,
-                                           const RequestSlab& requests);
+std::unique_ptr<RankKv> make_rank_kv(const RankConfig& config, const KvNaming& naming,
+                                     const RequestSlab& requests);
 
 }  // namespace servecast::scheduler
