@@ -2,12 +2,11 @@
 // A worker for tests.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "base/check.hpp"
 #include "engine/worker.hpp"
 
 namespace servecast::engine {
@@ -108,11 +107,11 @@ class Bench {
 // A request of four tokens whose prefill ended at 10, and a run that ends with its last token.
 inline Slot start_run(Bench& bench, std::uint32_t output) {
   const Slot slot = bench.submit(4, output, {{0}, false});
-  EXPECT_TRUE(bench.worker.drive({0}));
-  EXPECT_EQ(bench.worker.wake(), Time{10});
+  SERVECAST_CHECK(bench.worker.drive({0}));
+  SERVECAST_CHECK(bench.worker.wake() == Time{10});
   bench.worker.retire({10});
-  EXPECT_TRUE(bench.worker.idle());
-  EXPECT_TRUE(bench.worker.drive({10}));
+  SERVECAST_CHECK(bench.worker.idle());
+  SERVECAST_CHECK(bench.worker.drive({10}));
   return slot;
 }
 
