@@ -30,9 +30,12 @@ Object model_section(const Prepared& prepared) {
 
 Object deployment_section(const Prepared& prepared) {
   const replay::Deployment& deployment = prepared.deployed.deployment;
+  const std::uint64_t ranks = deployment.ranks_per_worker;
   Object section{{"workers", deployment.workers},
+                 {"ranks_per_worker", ranks},
                  {"gpus_per_worker", deployment.gpus_per_worker},
-                 {"kv_blocks_per_worker", deployment.rank.blocks},
+                 {"kv_blocks_per_rank", deployment.rank.blocks},
+                 {"kv_blocks_per_worker", ranks * deployment.rank.blocks},
                  {"kv_block_tokens", deployment.rank.block_tokens}};
   if (const auto& state = deployment.rank.state) {
     section.push_back({"state_blocks_per_request", state->blocks});
@@ -41,9 +44,13 @@ Object deployment_section(const Prepared& prepared) {
   return section;
 }
 
-// "1024 KV blocks of 64 tokens each, of which a state takes 2"
-std::string cache_text(const scheduler::RankConfig& rank) {
-  std::string text = fmt::format("{} KV blocks of {} tokens each", rank.blocks, rank.block_tokens);
+// "8 attention-DP ranks with 1024 KV blocks of 64 tokens each, of which a state takes 2"
+std::string cache_text(const replay::Deployment& deployment) {
+  const scheduler::RankConfig& rank = deployment.rank;
+  std::string text;
+  if (deployment.ranks_per_worker > 1)
+    text = fmt::format("{} attention-DP ranks with ", deployment.ranks_per_worker);
+  text += fmt::format("{} KV blocks of {} tokens each", rank.blocks, rank.block_tokens);
   if (rank.state)
     text += fmt::format(", of which the state of a request takes {}", rank.state->blocks);
   return text;
@@ -129,7 +136,7 @@ std::string plan_line(const Prepared& prepared) {
   return fmt::format("{} on {}: {} {} of {} {}, {}; load {}, {} requests", placement.model.name,
                      placement.system.name, deployment.workers,
                      deployment.workers == 1 ? "worker" : "workers", deployment.gpus_per_worker,
-                     deployment.gpus_per_worker == 1 ? "GPU" : "GPUs", cache_text(deployment.rank),
+                     deployment.gpus_per_worker == 1 ? "GPU" : "GPUs", cache_text(deployment),
                      load_name(prepared.config), prepared.workload.request_count());
 }
 

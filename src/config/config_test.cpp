@@ -310,8 +310,8 @@ TEST(Config, RefusesByNameWhatItKnowsButCannotDo) {
       {"engine.kv_transfer={}", "engine.kv_transfer: goes only with engine.mode: disaggregated"},
       {"engine.workers.prefill={}",
        "engine.workers.prefill: goes only with engine.mode: disaggregated"},
-      {"engine.workers.aggregated.parallelism.attention_data=8",
-       "attention data parallelism is not supported yet"},
+      {"engine.workers.aggregated.parallelism.context=8",
+       "context parallelism is not supported yet"},
       {"engine.workers.aggregated.kv_cache.groups=[]",
        "kv_cache.groups: grouped KV caches are not supported yet"},
       {"engine.workers.aggregated.kv_cache.host_offload={num_host_blocks: 8}",
@@ -345,10 +345,28 @@ TEST(Config, RefusesByNameWhatItKnowsButCannotDo) {
 }
 
 TEST(Config, AcceptsTheNeutralValueOfWhatItCannotDo) {
-  EXPECT_EQ(problems(minimal_with({"engine.nextn=0",
-                                   "engine.workers.aggregated.parallelism.attention_data=1",
-                                   "engine.speculation=null", "engine.enable_eplb=false"})),
-            "");
+  EXPECT_EQ(
+      problems(minimal_with({"engine.nextn=0", "engine.workers.aggregated.parallelism.context=1",
+                             "engine.speculation=null", "engine.enable_eplb=false"})),
+      "");
+}
+
+TEST(Config, TakesAPrefillIntervalOnlyWhereRanksRunInLockstep) {
+  const std::string group = "engine.workers.aggregated.parallelism.attention_data=2";
+  const std::string interval = "engine.workers.aggregated.scheduler.prefill_schedule_interval=";
+  const auto config = read(minimal_with({group, interval + "4"}));
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->engine.parallelism.attention_data, 2u);
+  EXPECT_EQ(config->engine.rank.prefill_schedule_interval, 4u);
+  EXPECT_EQ(problems(minimal_with({interval + "1"})), "");
+  EXPECT_THAT(problems(minimal_with({interval + "4"})),
+              HasSubstr("engine.workers.aggregated.scheduler.prefill_schedule_interval: 4 goes "
+                        "only with parallelism.attention_data above 1; it is 1"));
+  EXPECT_THAT(problems(minimal_with({group, interval + "4", "engine.backend=trtllm"})),
+              HasSubstr("prefill_schedule_interval: 4 goes only with engine.backend: vllm, not "
+                        "trtllm"));
+  EXPECT_THAT(problems(minimal_with({group, interval + "0"})),
+              HasSubstr("prefill_schedule_interval must be at least 1, not 0"));
 }
 
 TEST(Config, TakesTheDefaultsOfTheBackend) {
@@ -541,7 +559,7 @@ TEST(Config, AcceptsOrRefusesByNameEveryBenchmarkCase) {
                     [](const Problem& p) { return p.code == "config.unsupported"; });
     EXPECT_TRUE(named && only_named) << problems({.path = entry.path().string()});
   }
-  EXPECT_EQ(accepted, 11);
+  EXPECT_EQ(accepted, 12);
 }
 
 }  // namespace

@@ -136,6 +136,7 @@ Result<Deployed> deploy(const Config& config) {
   if (!problems.empty()) return tl::unexpected(std::move(problems));
 
   deployed.deployment.workers = engine.replicas;
+  deployed.deployment.ranks_per_worker = engine.parallelism.attention_data;
   deployed.deployment.gpus_per_worker =
       static_cast<std::uint32_t>(perf::gpus_per_worker(engine.parallelism));
   deployed.deployment.rank = engine.rank;

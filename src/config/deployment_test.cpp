@@ -70,6 +70,31 @@ TEST(Deployment, CountsWorkersAndTheirGpus) {
   EXPECT_EQ(result->deployment.gpus_per_worker, 4u);
 }
 
+// bugs.md, product.md 23.29: attention data parallelism is in the GPUs of a worker once.
+TEST(Deployment, CountsTheGpusOfAttentionDataRanksOnce) {
+  const auto result =
+      deployed({"engine.model=Qwen3-30B-A3B",
+                "engine.workers.aggregated.parallelism={replicas: 2, tensor: 2, attention_data: 4, "
+                "moe_expert: 8}"});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->deployment.workers, 2u);
+  EXPECT_EQ(result->deployment.ranks_per_worker, 4u);
+  EXPECT_EQ(result->deployment.gpus_per_worker, 8u);
+}
+
+// Each rank has the whole attention and a share of the experts, and the rest of its own GPU for KV.
+TEST(Deployment, GivesEachAttentionDataRankThePoolOfItsGpu) {
+  const auto one = deployed({"engine.model=Qwen3-30B-A3B"});
+  const auto group = deployed({"engine.model=Qwen3-30B-A3B",
+                               "engine.workers.aggregated.parallelism={attention_data: 8, "
+                               "moe_expert: 8}"});
+  ASSERT_TRUE(one && group);
+  EXPECT_EQ(group->memory->kv_bytes_per_token, one->memory->kv_bytes_per_token);
+  EXPECT_LT(group->memory->parts.weights, one->memory->parts.weights);
+  EXPECT_GT(group->deployment.rank.blocks, one->deployment.rank.blocks);
+  EXPECT_EQ(group->deployment.rank.blocks, group->memory->blocks);
+}
+
 TEST(Deployment, FindsTheCardOfAShortNameAndNamesUnknownModelsAndSystemsTogether) {
   const auto result = deployed({"engine.model=Meta-Llama-3.1-8B-Instruct"});
   ASSERT_TRUE(result);
@@ -151,6 +176,11 @@ TEST(Deployment, NamesAParallelismThatTheModelCannotHave) {
       problems({"engine.model=Qwen3-30B-A3B",
                 "engine.workers.aggregated.parallelism={tensor: 4, moe_tensor: 2, moe_expert: 2}"}),
       HasSubstr("moe_tensor"));
+  EXPECT_THAT(
+      problems({"engine.model=Qwen3-30B-A3B",
+                "engine.workers.aggregated.parallelism={attention_data: 4, moe_expert: 2}"}),
+      HasSubstr("parallelism.moe_tensor * moe_expert is 1 * 2; it must equal tensor * "
+                "attention_data * context, which is 1 * 4 * 1"));
 }
 
 }  // namespace

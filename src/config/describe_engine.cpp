@@ -17,21 +17,25 @@ void describe_parallelism(Fields& f, Engine& engine) {
           "Tensor parallel GPUs of a worker.");
   f.whole("pipeline", parallelism.pipeline, {.min = 1, .max = 1024},
           "Pipeline stages of a worker.");
+  f.whole(
+      "attention_data", parallelism.attention_data, {.min = 1, .max = 1024},
+      "Attention data parallel ranks of a worker, each with its own scheduler and KV cache; they "
+      "run in lockstep.");
   f.whole("moe_tensor", parallelism.moe_tensor, {.min = 1, .max = 1024},
-          "Tensor parallelism inside experts; moe_tensor * moe_expert = tensor for MoE models, 1 "
-          "for dense ones.");
+          "Tensor parallelism inside experts; moe_tensor * moe_expert = tensor * attention_data "
+          "for MoE models, 1 for dense ones.");
   f.whole("moe_expert", parallelism.moe_expert, {.min = 1, .max = 1024},
           "Expert parallelism; 1 for dense models.");
-  f.later("attention_data", "1", "attention data parallelism is not supported yet");
   f.later("context", "1", "context parallelism is not supported yet");
 }
 
 void describe_scheduler(Fields& f, scheduler::RankConfig& rank) {
   f.whole("max_batched_tokens", rank.max_batched_tokens, {.min = 1},
-          "Token budget of one forward pass.");
-  f.whole("max_sequences", rank.max_sequences, {.min = 1},
-          "Requests that run at once on a worker.");
-  f.later("prefill_schedule_interval", "1", "prefill intervals are not supported yet");
+          "Token budget of one forward pass of a rank.");
+  f.whole("max_sequences", rank.max_sequences, {.min = 1}, "Requests that run at once on a rank.");
+  f.whole("prefill_schedule_interval", rank.prefill_schedule_interval, {.min = 1},
+          "A rank that decodes computes prompts only every so many passes; needs attention_data > "
+          "1.");
   f.later("prefill_decode_interval", "0", "goes only with engine.backend: sglang");
 }
 
@@ -53,9 +57,9 @@ void describe_capacity(Fields& f, Capacity& capacity) {
                 "As given.",
                 [&] { capacity.kind = Capacity::Kind::Fixed; },
                 [&](Fields& b) {
-                  b.whole("blocks", capacity.blocks, {.min = 1}, "KV blocks of a worker.");
+                  b.whole("blocks", capacity.blocks, {.min = 1}, "KV blocks of a rank.");
                   b.whole("bytes", capacity.bytes, {.min = 1},
-                          "KV bytes of a worker; needs bytes_per_token.");
+                          "KV bytes of a rank on one GPU; needs bytes_per_token.");
                 },
                 {}},
            });
@@ -72,7 +76,7 @@ void describe_kv_cache(Fields& f, Engine& engine, CacheForm& caches) {
   f.boolean("prefix_caching", engine.rank.prefix_caching, "Reuse the KV of equal prefixes.");
   f.whole("bytes_per_token", engine.kv_bytes_per_token, {.min = 1, .max = std::uint64_t{1} << 40},
           "KV bytes of a token on one GPU; auto takes them from the model.", "auto");
-  f.mapping("capacity", Presence::Defaulted, "Size of the KV cache of a worker.",
+  f.mapping("capacity", Presence::Defaulted, "Size of the KV cache of a rank.",
             [&](Fields& b) { describe_capacity(b, engine.capacity); });
   describe_caches(f, caches);
   f.later("host_offload", "", "KV offload to host memory is not supported yet");
@@ -228,13 +232,26 @@ void set_engine_defaults(Engine& engine) {
   engine.rank.rules = scheduler::kTrtllmRules;
 }
 
+void check_prefill_interval(Fields& f, const Engine& engine) {
+  const std::uint32_t interval = engine.rank.prefill_schedule_interval;
+  if (!f.is_clean() || interval == 1) return;
+  const std::string_view field = "scheduler.prefill_schedule_interval";
+  if (engine.backend != EngineKind::Vllm)
+    f.refuse(field, fmt::format("{} goes only with engine.backend: vllm, not {}", interval,
+                                to_string(engine.backend)));
+  else if (engine.parallelism.attention_data == 1)
+    f.refuse(field,
+             fmt::format("{} goes only with parallelism.attention_data above 1; it is 1", interval),
+             "a lone rank holds up no other: leave the interval at 1");
+}
+
 void describe_worker(Fields& f, Engine& engine) {
   CacheForm caches;
   f.mapping("parallelism", Presence::Defaulted, "How many GPUs and how they work together.",
             [&](Fields& b) { describe_parallelism(b, engine); });
   f.mapping("scheduler", Presence::Defaulted, "Limits of a forward pass.",
             [&](Fields& b) { describe_scheduler(b, engine.rank); });
-  f.mapping("kv_cache", Presence::Defaulted, "The KV cache of a worker.",
+  f.mapping("kv_cache", Presence::Defaulted, "The KV cache of a rank.",
             [&](Fields& b) { describe_kv_cache(b, engine, caches); });
   f.mapping("timing", Presence::Defaulted, "How long forward passes take.",
             [&](Fields& b) { describe_timing(b, engine.timing); });
@@ -249,6 +266,7 @@ void describe_worker(Fields& f, Engine& engine) {
   f.later("context_length", "", "a limit per role is not supported yet; set engine.context_length");
   for (const std::string_view name : {"forward_model", "fpm_parquet_path", "estimator_config"})
     f.later(name, "", "timing from measured passes is not supported yet");
+  check_prefill_interval(f, engine);
 }
 
 // Fields of upstream configurations whose subject this version does not model.

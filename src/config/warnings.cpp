@@ -9,7 +9,8 @@ std::vector<std::string> warnings_of(const Config& config) {
   std::vector<std::string> warnings;
   const workload::Load& load = config.traffic.load;
   const Engine& engine = config.engine;
-  const std::uint64_t seats = std::uint64_t{engine.rank.max_sequences} * engine.replicas;
+  const std::uint64_t seats = std::uint64_t{engine.rank.max_sequences} *
+                              engine.parallelism.attention_data * engine.replicas;
   if (load.kind == workload::Load::Kind::Concurrency) {
     if (load.concurrency > seats)
       warnings.push_back(fmt::format(

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <span>
 
-#include "base/hash.hpp"
-
 namespace servecast::engine {
 
 using scheduler::Admit;
@@ -15,40 +13,38 @@ using scheduler::Slot;
 Worker::Worker(const scheduler::RankConfig& config, const Options& options,
                const perf::StepTimer& timer, scheduler::RequestSlab& requests, GapLedger& gaps,
                GapLedger* step_gaps)
-    : scheduler_(config, options.scheduler, requests),
-      timer_(timer),
+    : timer_(timer),
       requests_(requests),
       gaps_(gaps),
       step_gaps_(step_gaps),
       capture_(options.scheduler.trace || options.scheduler.events),
-      run_passes_max_(options.run_passes_max) {}
-
-void Worker::note_pass(Time end, std::uint32_t decode_requests, std::uint64_t decode_context) {
-  ++passes_;
-  const auto when = static_cast<std::uint64_t>(end.ns);
-  fingerprint_ =
-      fold(fingerprint_, when ^ (std::uint64_t{decode_requests} << 44) ^ (decode_context << 20));
+      throttles_(options.ranks > 1 && config.prefill_schedule_interval > 1),
+      run_passes_max_(options.run_passes_max) {
+  SERVECAST_CHECK(options.ranks > 0);
+  scheduler::RankConfig rank = config;
+  if (!throttles_) rank.prefill_schedule_interval = 1;  // a lone rank holds up nobody else
+  scheduler::VllmScheduler::Options scheduler = options.scheduler;
+  ranks_.reserve(options.ranks);
+  for (; ranks_.size() < options.ranks; ++scheduler.rank)
+    ranks_.emplace_back(rank, scheduler, requests);
 }
 
-// What a pass of steady decode does not have: prompt tokens and endings.
-void Worker::note_changes() {
-  const perf::StepShape& shape = pass_.shape;
-  if (shape.prefill_requests > 0) {
-    fingerprint_ = fold(fingerprint_, shape.prefill_isl);
-    fingerprint_ =
-        fold(fingerprint_, shape.prefill_prefix ^ (std::uint64_t{shape.prefill_requests} << 44));
-  }
-  for (const Slot slot : pass_.outcome.ended) {
-    const Request& request = requests_[slot];
-    fingerprint_ = fold(fingerprint_, request.ordinal ^ (std::uint64_t(request.ending) << 60) ^
-                                          (std::uint64_t(request.reason) << 56));
-    fingerprint_ =
-        fold(fingerprint_, (std::uint64_t{request.generated} << 32) | request.reused_max);
-  }
+Rank& Worker::rank_of(Slot slot) {
+  const std::uint32_t rank = requests_[slot].rank;
+  SERVECAST_CHECK(rank < ranks_.size());
+  return ranks_[rank];
+}
+
+bool Worker::has_work() const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const Rank& rank) { return rank.scheduler().has_work(); });
 }
 
 void Worker::submit(Slot slot, Instant now) {
-  const bool testable = scheduler_.submit(slot);
+  Rank& rank = rank_of(slot);
+  // Passes that started before it came did not find it waiting.
+  if (throttles_ && rank.scheduler().waiting() == 0) begin_spanning(now);
+  const bool testable = rank.scheduler().submit(slot);
   if (!testable || next_ == ends_.size()) return;
   retire(now.time);
   if (next_ == ends_.size()) return;
@@ -59,23 +55,42 @@ void Worker::submit(Slot slot, Instant now) {
 
 bool Worker::drive(Time now) {
   SERVECAST_CHECK(idle());
-  if (!scheduler_.has_work()) return false;
+  if (!choose_ranks()) return false;
   if (plan(now)) return true;
   begin(now, Admit::Yes);
-  if (pass_.end > now || scheduler_.made_progress()) return true;
+  if (pass_end_ > now || made_progress()) return true;
   in_flight_ = false;  // a pass without effect is no pass (engine-vllm.md 16.3)
   return false;
 }
 
-// A run ends with the first pass that ends requests, and before a pass of no duration.
+bool Worker::choose_ranks() {
+  bool any = false;
+  for (Rank& rank : ranks_) any |= rank.join();
+  return any;
+}
+
+bool Worker::made_progress() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
+    return rank.takes_part() && rank.scheduler().made_progress();
+  });
+}
+
+// A run lasts while every rank stays quiet. It ends with the first pass that ends requests, and
+// before a pass of no duration.
 bool Worker::plan(Time now) {
-  const scheduler::VllmScheduler::Quiet quiet = scheduler_.quiet(run_passes_max_);
-  if (quiet.passes == 0) return false;
-  const std::uint32_t passes = quiet.passes + (quiet.then_completes ? 1 : 0);
+  enter_wave(0);
+  std::uint32_t passes = run_passes_max_;
+  bool completes = false;
+  for (const Rank& rank : ranks_) {
+    if (!rank.takes_part()) continue;
+    const scheduler::VllmScheduler::Quiet quiet = rank.scheduler().quiet(passes);
+    if (quiet.passes == 0) return false;
+    const std::uint32_t length = quiet.passes + (quiet.then_completes ? 1 : 0);
+    completes = quiet.then_completes || (completes && length == passes);
+    passes = length;
+  }
   durations_.resize(passes);
-  timer_.decode_run(scheduler_.cohort_size(), scheduler_.cohort_context(),
-                    scheduler_.pool().capacity() * std::uint64_t{scheduler_.block_tokens()},
-                    durations_);
+  time_run();
   ends_.clear();
   next_ = 0;
   Time end = now;
@@ -87,94 +102,100 @@ bool Worker::plan(Time now) {
   }
   if (ends_.empty()) return false;
   run_start_ = now;
-  last_completes_ = quiet.then_completes && ends_.size() == passes;
+  last_completes_ = completes && ends_.size() == passes;
   return true;
 }
 
-void Worker::begin(Time start, Admit admit) {
-  pass_.start = start;
-  pass_.shape = scheduler_.schedule(start, admit);
-  pass_.time = timer_.time(pass_.shape);
-  pass_.end = start + pass_.time.prefill + pass_.time.decode;
-  scheduler_.complete(pass_.end, pass_.outcome);
-  in_flight_ = true;
-  if (!capture_) return;
-  // The rank as the pass left it; requests that arrive until it ends do not show.
-  const scheduler::KvCounts kv = scheduler_.kv();
-  captured_ = {.start = start,
-               .end = pass_.end,
-               .time = pass_.time,
-               .shape = pass_.shape,
-               .trace = {},
-               .events = {},
-               .blocks_active = kv.active,
-               .blocks_inactive = kv.inactive,
-               .blocks_free = kv.free,
-               .running = scheduler_.running(),
-               .waiting = scheduler_.waiting()};
+// Fills durations_: of each pass that of its slowest rank.
+void Worker::time_run() {
+  const scheduler::VllmScheduler* before = nullptr;
+  for (const Rank& rank : ranks_) {
+    if (!rank.takes_part()) continue;
+    const scheduler::VllmScheduler& scheduler = rank.scheduler();
+    const std::uint32_t size = scheduler.cohort_size();
+    const std::uint64_t context = scheduler.cohort_context();
+    // Equal batches take equally long, and evenly spread load makes many of them.
+    if (before != nullptr && size == before->cohort_size() && context == before->cohort_context())
+      continue;
+    std::vector<Duration>& out = before == nullptr ? durations_ : others_;
+    out.resize(durations_.size());
+    timer_.decode_run(size, context,
+                      scheduler.pool().capacity() * std::uint64_t{scheduler.block_tokens()}, out);
+    for (std::size_t i = 0; before != nullptr && i < out.size(); ++i)
+      durations_[i] = std::max(durations_[i], out[i]);
+    before = &scheduler;
+  }
 }
 
-void Worker::note_gaps(const Request& request) {
-  const std::vector<Time>& times = request.token_times;
-  for (std::size_t i = 1; i < times.size(); ++i) gaps_.add((times[i] - times[i - 1]).ns, 1);
-  std::size_t first = 0;  // token of a step
-  for (const std::uint32_t size : request.burst_sizes) {
-    if (first > 0) step_gaps_->add((times[first] - times[first - 1]).ns, 1);
-    first += size;
+// Tells every rank which pass of the wave comes next, and counts the `passes` that begin with it.
+void Worker::enter_wave(std::uint64_t passes) {
+  if (!throttles_) return;
+  for (Rank& rank : ranks_) rank.scheduler().set_wave_step(wave_step_);
+  wave_step_ += passes;
+}
+
+void Worker::end_wave_if_drained() {
+  if (throttles_ && !has_work()) wave_step_ = 0;
+}
+
+void Worker::begin(Time start, Admit admit) {
+  enter_wave(1);
+  pass_start_ = pass_end_ = start;
+  for (Rank& rank : ranks_) {
+    if (rank.takes_part()) pass_end_ = std::max(pass_end_, rank.begin(start, admit, timer_));
   }
+  for (Rank& rank : ranks_) {
+    if (rank.takes_part()) rank.complete(pass_end_);
+  }
+  in_flight_ = true;
+  if (!capture_) return;
+  captured_.clear();
+  for (const Rank& rank : ranks_) captured_.push_back(rank.capture(pass_start_, pass_end_));
 }
 
 void Worker::retire_pass() {
-  const scheduler::Outcome& outcome = pass_.outcome;
-  if (outcome.cohort_tokens > 0) gaps_.add((pass_.end - last_end_).ns, outcome.cohort_tokens);
-  for (const std::int64_t gap : outcome.gaps_ns) gaps_.add(gap, 1);
-  for (const std::int64_t gap : outcome.taken_back) gaps_.add(gap, -1);
-  if (scheduler_.keeps_token_times()) {
-    for (const Slot slot : outcome.ended) {
-      if (requests_[slot].ending == scheduler::Ending::Completed) note_gaps(requests_[slot]);
+  if (capture_) {
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+      FinishedPass& captured = finished_.emplace_back(std::move(captured_[r]));
+      captured.pass = passes_;
+      captured.rank = r;
+      if (!ranks_[r].takes_part()) continue;
+      captured.trace = std::move(ranks_[r].outcome().trace);
+      captured.events = std::move(ranks_[r].outcome().events);
     }
   }
-  if (step_gaps_ != nullptr) {
-    accepted_tokens_ += outcome.accepted_tokens;
-    decode_forwards_ += outcome.decode_forwards;
-  } else {
-    accepted_tokens_ += pass_.shape.decode_requests;
-    decode_forwards_ += pass_.shape.decode_requests;
+  std::uint64_t tokens = 0;
+  for (Rank& rank : ranks_) {
+    if (rank.takes_part()) tokens += rank.retire(pass_end_, gaps_, step_gaps_, ended_);
   }
-  ended_.insert(ended_.end(), outcome.ended.begin(), outcome.ended.end());
-  if (capture_) {
-    FinishedPass& captured = finished_.emplace_back();
-    captured = std::move(captured_);
-    captured.pass = passes_;
-    captured.trace = std::move(pass_.outcome.trace);
-    captured.events = std::move(pass_.outcome.events);
-  }
-  note_pass(pass_.end, pass_.shape.decode_requests, pass_.shape.decode_context);
-  note_changes();
-  last_end_ = pass_.end;
+  if (tokens > 0) gaps_.add((pass_end_ - last_end_).ns, static_cast<std::int64_t>(tokens));
+  ++passes_;
+  last_end_ = pass_end_;
   in_flight_ = false;
+  end_wave_if_drained();
 }
 
 // Commits the next `passes` passes of the run, all of them quiet.
 void Worker::commit(std::size_t passes) {
+  enter_wave(passes);
   const std::span<const Time> ends(ends_.data() + next_, passes);
-  const std::uint32_t size = scheduler_.cohort_size();
-  std::uint64_t context = scheduler_.cohort_context();
+  std::uint64_t members = 0;
+  for (Rank& rank : ranks_) {
+    if (!rank.takes_part()) continue;
+    members += rank.scheduler().cohort_size();
+    rank.advance(ends);
+  }
   for (const Time end : ends) {
-    gaps_.add((end - last_end_).ns, size);
-    note_pass(end, size, context);
-    accepted_tokens_ += size;
-    decode_forwards_ += size;
-    context += size;
+    gaps_.add((end - last_end_).ns, static_cast<std::int64_t>(members));
     last_end_ = end;
   }
-  scheduler_.advance(ends);
+  passes_ += passes;
   next_ += passes;
 }
 
 void Worker::retire(Time now) {
   if (in_flight_) {
-    if (pass_.end <= now) retire_pass();
+    if (pass_end_ <= now) retire_pass();
     return;
   }
   const auto first = ends_.begin() + static_cast<std::ptrdiff_t>(next_);
@@ -188,12 +209,12 @@ void Worker::retire(Time now) {
   const Time start = next_start(), end = ends_.back();
   next_ = ends_.size();
   begin(start, Admit::No);
-  SERVECAST_CHECK(pass_.end == end);
+  SERVECAST_CHECK(pass_end_ == end);
   retire_pass();
 }
 
-// Somebody looks at the rank: the pass of the run that spans `now` becomes the pass in flight, the
-// passes after it are dropped.
+// Somebody looks at the worker: the pass of the run that spans `now` becomes the pass in flight,
+// the passes after it are dropped.
 void Worker::begin_spanning(Instant now) {
   retire(now.time);
   if (in_flight_ || next_ == ends_.size()) return;
@@ -208,37 +229,46 @@ void Worker::settle(Time cap) {
 
 void Worker::cancel(Slot slot, Instant now) {
   begin_spanning(now);
+  Rank& rank = rank_of(slot);
   Request& request = requests_[slot];
+  const bool failed = request.ending == scheduler::Ending::Failed;
   if (request.state == scheduler::State::Ended) {  // with the pass in flight, so nobody knows yet
-    std::erase(pass_.outcome.ended, slot);
+    std::erase(rank.outcome().ended, slot);
     request.ending = scheduler::Ending::Canceled;
   } else {
-    scheduler_.cancel(slot);
+    rank.scheduler().cancel(slot);
   }
-  std::vector<Time> times = scheduler_.token_times(slot, scheduler_.passes());
-  for (std::size_t i = 1; !scheduler_.keeps_token_times() && i < times.size(); ++i) {
+  std::vector<Time> times = rank.scheduler().token_times(slot, rank.scheduler().passes());
+  const bool unseen = in_flight_ && !times.empty() && times.back() == pass_end_;
+  std::vector<std::int64_t>& later = rank.outcome().taken_back;  // when the pass in flight ends
+  const bool counts = !rank.scheduler().keeps_token_times();
+  for (std::size_t i = 1; counts && i < times.size(); ++i) {
     const std::int64_t gap = (times[i] - times[i - 1]).ns;
     // The pass in flight adds its gaps when it ends; they must be there before they are taken.
-    if (in_flight_) {
-      pass_.outcome.taken_back.push_back(gap);
-    } else {
-      gaps_.add(gap, -1);
+    if (unseen && i + 1 == times.size()) {
+      later.push_back(gap);
+      continue;
     }
+    gaps_.add(gap, -1);
+    if (failed) later.erase(std::ranges::find(later, gap));  // it was to be taken back then
   }
-  if (in_flight_ && !times.empty() && times.back() == pass_.end) times.pop_back();
+  if (unseen) times.pop_back();
   request.generated = static_cast<std::uint32_t>(times.size());
   request.first_token = times.empty() ? kNever : times[0];
   request.second_token = times.size() < 2 ? kNever : times[1];
   request.last_token = times.empty() ? kNever : times.back();
   ended_.push_back(slot);
+  end_wave_if_drained();
 }
 
 void Worker::take_back_live() {
-  if (scheduler_.keeps_token_times()) return;
   std::vector<std::int64_t> gaps;
-  scheduler_.for_each_live([&](Slot slot) { scheduler_.gaps_of(slot, passes_, gaps); });
-  if (in_flight_) {
-    for (const Slot slot : pass_.outcome.ended) scheduler_.gaps_of(slot, passes_, gaps);
+  for (Rank& rank : ranks_) {
+    const scheduler::VllmScheduler& scheduler = rank.scheduler();
+    if (scheduler.keeps_token_times()) continue;
+    scheduler.for_each_live([&](Slot slot) { scheduler.gaps_of(slot, rank.passes(), gaps); });
+    if (!in_flight_ || !rank.takes_part()) continue;
+    for (const Slot slot : rank.outcome().ended) scheduler.gaps_of(slot, rank.passes(), gaps);
   }
   for (const std::int64_t gap : gaps) gaps_.add(gap, -1);
 }

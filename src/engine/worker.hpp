@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker: a rank's scheduler with a clock. A pass is decided at its start and shows its effects
-// at its end. While nothing outside speaks to the worker it plans a run of passes and commits them
-// later; a plan is a list of end times, changes no state, and is dropped without trace
+// One worker: its ranks with a clock. A pass is decided at its start and shows its effects at its
+// end. Several ranks (attention data parallelism) run in lockstep: those that have work start at
+// one time, the pass ends with the slowest, and what each did shows then, in rank order
+// (engine-vllm.md 16.1). While nothing outside speaks to the worker it plans a run of passes and
+// commits them later; a plan is a list of end times, changes no state, and is dropped without trace
 // (architecture.md 4.1, seam-notes 5).
 //
 //   worker.submit(slot, {now, driven});
@@ -9,7 +11,8 @@
 //   worker.retire(wake);                 // at that time
 //   for (Slot s : worker.ended()) ...  // then clear it
 //
-// Invariant: at most one of (pass in flight, run) exists; when neither does, the worker is idle.
+// Invariants: (1) at most one of (pass in flight, run) exists; when neither does, the worker is
+// idle; (2) the ranks that take part in the pass in flight or in the run are chosen when it starts.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +20,7 @@
 
 #include "base/time.hpp"
 #include "engine/gap_ledger.hpp"
+#include "engine/rank.hpp"
 #include "perf/step_timer.hpp"
 #include "scheduler/vllm/scheduler.hpp"
 
@@ -29,37 +33,29 @@ struct Instant {
   bool driven = false;
 };
 
-// A pass that ended, as the loop hands it on when passes or KV events are captured.
-struct FinishedPass {
-  std::uint64_t pass = 0;
-  Time start, end;
-  perf::StepTime time;
-  perf::StepShape shape;
-  scheduler::PassTrace trace;
-  std::vector<scheduler::KvEvent> events;
-  std::uint32_t blocks_active = 0, blocks_inactive = 0, blocks_free = 0, running = 0, waiting = 0;
-};
-
 class Worker {
  public:
   struct Options {
-    scheduler::VllmScheduler::Options scheduler;
+    scheduler::VllmScheduler::Options scheduler;  // of the first rank; the ordinal counts on
+    std::uint32_t ranks = 1;
     std::uint32_t run_passes_max = 64;
   };
-  // `gaps` gets the gaps between adjacent tokens of completed requests; `step_gaps`, wanted only
-  // with speculation, those between the steps that gave a request tokens.
+  // `config` is that of each rank. `gaps` gets the gaps between adjacent tokens of completed
+  // requests; `step_gaps`, wanted only with speculation, those between the steps that gave a
+  // request tokens. requires: options.ranks > 0.
   Worker(const scheduler::RankConfig& config, const Options& options, const perf::StepTimer& timer,
          scheduler::RequestSlab& requests, GapLedger& gaps, GapLedger* step_gaps = nullptr);
 
-  // Puts a request into the waiting queue. What was planned past the pass in flight is dropped if
-  // the request could take part in it. Look at idle() and wake() afterwards.
+  // Puts a request into the waiting queue of its rank (Request::rank). What was planned past the
+  // pass in flight is dropped if the request could take part in it. Look at idle() and wake()
+  // afterwards.
   void submit(scheduler::Slot slot, Instant now);
 
   bool idle() const { return !in_flight_ && next_ == ends_.size(); }
-  bool has_work() const { return scheduler_.has_work(); }
+  bool has_work() const;
   // When to retire next; kNever when idle.
   Time wake() const {
-    return in_flight_ ? pass_.end : next_ < ends_.size() ? ends_.back() : kNever;
+    return in_flight_ ? pass_end_ : next_ < ends_.size() ? ends_.back() : kNever;
   }
 
   // Starts the next pass or plans a run. requires: idle(). False when there is nothing to do or the
@@ -78,48 +74,42 @@ class Worker {
   // Takes back the gaps of everything that has not ended (fast mode).
   void take_back_live();
 
-  // Requests that ended since the list was last cleared, in output order.
+  // Requests that ended since the list was last cleared, in output order, of equal times by rank.
   std::vector<scheduler::Slot>& ended() { return ended_; }
+  // Every rank's part of each pass, also of those that had nothing to do.
   std::vector<FinishedPass>& finished() { return finished_; }
 
-  const scheduler::VllmScheduler& scheduler() const { return scheduler_; }
+  const std::vector<Rank>& ranks() const { return ranks_; }
+  // Of the worker, whether one rank took part or all.
   std::uint64_t passes() const { return passes_; }
-  // Tokens that decode steps gave, and the steps (engine-vllm.md 3.5); one each without
-  // speculation.
-  std::uint64_t accepted_tokens() const { return accepted_tokens_; }
-  std::uint64_t decode_forwards() const { return decode_forwards_; }
-  // Folds every pass (end, batch sums) and every ending (request, status, tokens, reuse), in order.
-  std::uint64_t fingerprint() const { return fingerprint_; }
 
  private:
-  struct Pass {
-    Time start, end;
-    perf::StepTime time;
-    perf::StepShape shape;
-    scheduler::Outcome outcome;
-  };
+  Rank& rank_of(scheduler::Slot slot);
+  bool choose_ranks();
   void begin(Time start, scheduler::Admit admit);
+  bool made_progress() const;
   void retire_pass();
   void commit(std::size_t passes);
   void begin_spanning(Instant now);
   bool plan(Time now);
-  void note_changes();
-  void note_gaps(const scheduler::Request& request);
-  void note_pass(Time end, std::uint32_t decode_requests, std::uint64_t decode_context);
+  void time_run();
+  void enter_wave(std::uint64_t passes);
+  void end_wave_if_drained();
   Time next_start() const { return next_ == 0 ? run_start_ : ends_[next_ - 1]; }
 
-  scheduler::VllmScheduler scheduler_;
+  std::vector<Rank> ranks_;
   const perf::StepTimer& timer_;
   scheduler::RequestSlab& requests_;
   GapLedger& gaps_;
   GapLedger* step_gaps_;
   bool capture_;
+  bool throttles_;  // with a prefill interval: the ranks ask for the wave step
   std::uint32_t run_passes_max_;
 
   Time last_end_;  // of the last pass retired
   bool in_flight_ = false;
-  Pass pass_;  // in flight: begun, not ended
-  FinishedPass captured_;
+  Time pass_start_, pass_end_;  // in flight: begun, not ended
+  std::vector<FinishedPass> captured_;
 
   // The run: passes next_, next_ + 1, ... of ends_ are not committed. The last one may end
   // requests.
@@ -127,13 +117,12 @@ class Worker {
   std::vector<Time> ends_;
   std::size_t next_ = 0;
   bool last_completes_ = false;
-  std::vector<Duration> durations_;  // scratch
+  std::vector<Duration> durations_, others_;  // scratch
 
   std::vector<scheduler::Slot> ended_;
   std::vector<FinishedPass> finished_;
   std::uint64_t passes_ = 0;
-  std::uint64_t accepted_tokens_ = 0, decode_forwards_ = 0;
-  std::uint64_t fingerprint_ = 0;
+  std::uint64_t wave_step_ = 0;  // passes begun since all ranks were drained; if throttles_
 };
 
 }  // namespace servecast::engine

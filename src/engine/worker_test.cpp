@@ -4,118 +4,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <span>
+#include <string>
 #include <vector>
 
 #include "base/random.hpp"
+#include "engine/a_worker.hpp"
 
 namespace servecast::engine {
 namespace {
 
 using scheduler::Ending;
-using scheduler::RankConfig;
 using scheduler::Slot;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-// 10 ns for a pass that prefills and 10 ns for one that decodes, unless told otherwise.
-class TestTimer final : public perf::StepTimer {
- public:
-  std::int64_t prefill_ns = 10, decode_ns = 10;
-  std::int64_t every = 0;         // decode passes whose context it divides ...
-  std::int64_t every_ns = 0;      // ... take this long
-  std::int64_t context_unit = 0;  // ns per token of context, on top
-
-  perf::StepTime time(const perf::StepShape& shape) const override {
-    return {{shape.prefill_requests > 0 ? prefill_ns : 0},
-            {shape.decode_requests > 0 ? decode(shape.decode_context) : 0}};
-  }
-  void decode_run(std::uint32_t requests, std::uint64_t context, std::uint64_t,
-                  std::span<Duration> out) const override {
-    for (Duration& duration : out) {
-      duration = {decode(context)};
-      context += requests;
-    }
-  }
-  perf::Provenance provenance() const override { return perf::Provenance::Fixed; }
-  std::uint32_t run_passes_max() const override { return 64; }
-
- private:
-  std::int64_t decode(std::uint64_t context) const {
-    const auto tokens = static_cast<std::int64_t>(context);
-    if (every > 0 && tokens % every == 0) return every_ns;
-    return decode_ns + context_unit * tokens;
-  }
-};
-
-struct Machine {
-  RankConfig rank{.blocks = 100, .block_tokens = 4, .max_model_len = std::nullopt};
-  TestTimer timer = {};
-  bool stepping = false;
-  bool trace = false;
-  std::uint32_t run_passes_max = 64;
-};
-
-class Bench {
- public:
-  explicit Bench(const Machine& machine)
-      : timer_(machine.timer), worker(machine.rank, options(machine), timer_, requests, gaps) {}
-
-  Slot add(std::uint32_t prompt, std::uint32_t output) {
-    const Slot slot = requests.add();
-    scheduler::Request& request = requests[slot];
-    request.ordinal = slot;
-    request.prompt_tokens = prompt;
-    request.output_tokens = output;
-    request.content.owner = slot;
-    request.content.prompt_first = slot * std::uint64_t{1000003};
-    request.content.plan_offset = slot * std::uint64_t{1000};
-    return slot;
-  }
-  // requires: `ids` outlives the request.
-  void share(Slot slot, const std::vector<std::uint32_t>& ids) {
-    if (ids.empty()) return;
-    scheduler::Request& request = requests[slot];
-    request.content.ids = ids;
-    request.content.trace_block = 3;
-    request.content.shared_tokens = request.content.shareable_tokens = request.prompt_tokens;
-  }
-  Slot submit(std::uint32_t prompt, std::uint32_t output, Instant now) {
-    const Slot slot = add(prompt, output);
-    worker.submit(slot, now);
-    return slot;
-  }
-  const scheduler::Request& operator[](Slot slot) const { return requests[slot]; }
-  std::uint32_t active() const { return worker.scheduler().pool().active(); }
-
- private:
-  static Worker::Options options(const Machine& machine) {
-    return {.scheduler = {.stepping = machine.stepping,
-                          .take_back = true,
-                          .trace = machine.trace,
-                          .events = false,
-                          .history = false},
-            .run_passes_max = machine.run_passes_max};
-  }
-  TestTimer timer_;
-
- public:
-  scheduler::RequestSlab requests;
-  GapLedger gaps;
-  Worker worker;
-};
-
-// A request of four tokens whose prefill ended at 10, and a run that ends with its last token.
-Slot start_run(Bench& bench, std::uint32_t output) {
-  const Slot slot = bench.submit(4, output, {{0}, false});
-  EXPECT_TRUE(bench.worker.drive({0}));
-  EXPECT_EQ(bench.worker.wake(), Time{10});
-  bench.worker.retire({10});
-  EXPECT_TRUE(bench.worker.idle());
-  EXPECT_TRUE(bench.worker.drive({10}));
-  return slot;
-}
 
 TEST(Worker, IsIdleAndNeverWakesWithoutWork) {
   Bench bench({});
@@ -429,23 +332,37 @@ struct Arrival {
   std::int64_t at;
   bool driven;  // released after the drive phase of its instant
   std::uint32_t prompt, output;
+  std::uint32_t rank = 0;
   std::vector<std::uint32_t> ids = {};  // of three tokens each; none: content of its own
 };
 
+struct Cancellation {
+  std::int64_t at;
+  std::size_t arrival;  // whose client goes, if it has come and not ended
+};
+
+struct Script {
+  std::vector<Arrival> arrivals;
+  std::vector<Cancellation> cancellations = {};  // in the order of time
+};
+
 // One worker's share of a simulation, as the loop plays it, up to and including `cap`.
-void play(Bench& bench, const std::vector<Arrival>& arrivals, Time cap, std::vector<Slot>& ended) {
+void play(Bench& bench, const Script& script, Time cap, std::vector<Slot>& ended) {
   Worker& worker = bench.worker;
+  const std::vector<Arrival>& arrivals = script.arrivals;
   const auto take_ended = [&] {
     ended.insert(ended.end(), worker.ended().begin(), worker.ended().end());
     worker.ended().clear();
   };
-  std::size_t next = 0;
+  std::size_t next = 0, next_cancellation = 0;
+  std::vector<Slot> slots;
   const auto release = [&](Time now, bool driven) {
     bool any = false;
     while (next < arrivals.size() && arrivals[next].at == now.ns &&
            arrivals[next].driven == driven) {
       const Arrival& arrival = arrivals[next++];
-      const Slot slot = bench.add(arrival.prompt, arrival.output);
+      const Slot slot = bench.add(arrival.prompt, arrival.output, arrival.rank);
+      slots.push_back(slot);
       bench.share(slot, arrival.ids);
       bench.worker.submit(slot, {now, driven});
       any = true;
@@ -459,9 +376,27 @@ void play(Bench& bench, const std::vector<Arrival>& arrivals, Time cap, std::vec
       take_ended();
     }
   };
+  const auto cancel = [&](Time now) {
+    bool any = false;
+    const auto& list = script.cancellations;
+    for (; next_cancellation < list.size() && list[next_cancellation].at <= now.ns;
+         ++next_cancellation) {
+      const std::size_t arrival = list[next_cancellation].arrival;
+      if (arrival >= slots.size() || std::ranges::find(ended, slots[arrival]) != ended.end())
+        continue;
+      worker.cancel(slots[arrival], {now, true});
+      take_ended();
+      any = true;
+    }
+    return any;
+  };
   for (;;) {
     Time now = worker.wake();
     if (next < arrivals.size() && arrivals[next].at < now.ns) now = {arrivals[next].at};
+    if (next_cancellation < script.cancellations.size() &&
+        script.cancellations[next_cancellation].at < now.ns) {
+      now = {script.cancellations[next_cancellation].at};
+    }
     if (now == kNever || now > cap) return;
     if (worker.wake() == now) {
       worker.retire(now);
@@ -470,7 +405,18 @@ void play(Bench& bench, const std::vector<Arrival>& arrivals, Time cap, std::vec
     release(now, false);
     drive(now);
     if (release(now, true)) drive(now);
+    if (cancel(now)) drive(now);
   }
+}
+
+void expect_equal(const Rank& fast, const Rank& plain) {
+  EXPECT_EQ(fast.passes(), plain.passes());
+  EXPECT_EQ(fast.fingerprint(), plain.fingerprint());
+  const cache::BlockPool &a = fast.scheduler().pool(), &b = plain.scheduler().pool();
+  EXPECT_EQ(a.active(), b.active());
+  EXPECT_EQ(a.inactive(), b.inactive());
+  EXPECT_EQ(a.evictions(), b.evictions());
+  EXPECT_EQ(fast.scheduler().preemptions(), plain.scheduler().preemptions());
 }
 
 // Everything that both modes must agree on.
@@ -478,13 +424,11 @@ void expect_equal(Bench& fast, Bench& plain, const std::vector<Slot>& ended,
                   const std::vector<Slot>& ended_plain) {
   EXPECT_EQ(ended, ended_plain);
   EXPECT_EQ(fast.worker.passes(), plain.worker.passes());
-  EXPECT_EQ(fast.worker.fingerprint(), plain.worker.fingerprint());
   EXPECT_EQ(fast.gaps.table(), plain.gaps.table());
-  const cache::BlockPool &a = fast.worker.scheduler().pool(), &b = plain.worker.scheduler().pool();
-  EXPECT_EQ(a.active(), b.active());
-  EXPECT_EQ(a.inactive(), b.inactive());
-  EXPECT_EQ(a.evictions(), b.evictions());
-  EXPECT_EQ(fast.worker.scheduler().preemptions(), plain.worker.scheduler().preemptions());
+  for (std::size_t r = 0; r < fast.worker.ranks().size(); ++r) {
+    SCOPED_TRACE("rank " + std::to_string(r));
+    expect_equal(fast.worker.ranks()[r], plain.worker.ranks()[r]);
+  }
   for (const Slot slot : ended) {
     EXPECT_EQ(fast[slot].ending, plain[slot].ending) << slot;
     EXPECT_EQ(fast[slot].generated, plain[slot].generated) << slot;
@@ -503,14 +447,14 @@ Machine plain_of(Machine machine) {
 // seam-notes W2 and I8: blocks are what they were at the cap, with the pass in flight begun, and
 // the gaps of what has not ended do not count.
 TEST(Worker, AtACapTheRankIsAsThePassInFlightLeftIt) {
-  const std::vector<Arrival> arrivals{{0, false, 6, 9}, {0, false, 3, 6}, {33, false, 9, 4}};
+  const Script script{.arrivals = {{0, false, 6, 9}, {0, false, 3, 6}, {33, false, 9, 4}}};
   for (std::int64_t cap = 0; cap <= 160; ++cap) {
     Machine machine;
     machine.rank.blocks = 7;
     Bench fast(machine), plain(plain_of(machine));
     std::vector<Slot> ended, ended_plain;
-    play(fast, arrivals, {cap}, ended);
-    play(plain, arrivals, {cap}, ended_plain);
+    play(fast, script, {cap}, ended);
+    play(plain, script, {cap}, ended_plain);
     for (Bench* bench : {&fast, &plain}) {
       bench->worker.settle({cap});
       EXPECT_THAT(bench->worker.ended(), IsEmpty())
@@ -535,7 +479,7 @@ TEST(Worker, SettleBeginsThePassThatSpansTheCap) {
 // Random scripts over small pools, with durations of no length, arrivals at pass boundaries and
 // short runs.
 TEST(Worker, GivesTheSameResultsInBothModesOverRandomScripts) {
-  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     Random random(seed);
     Machine machine;
     const auto draw = [&](std::uint64_t from, std::uint64_t to) {
@@ -555,27 +499,38 @@ TEST(Worker, GivesTheSameResultsInBothModesOverRandomScripts) {
     machine.timer.every_ns = draw(0, 1) * 3;
     machine.timer.context_unit = draw(0, 1);
     machine.run_passes_max = draw(1, 6);
+    if (random.below(2) == 0) {
+      machine.ranks = draw(2, 4);
+      machine.rank.prefill_schedule_interval = draw(0, 1) * draw(1, 5) + 1;
+    }
 
-    std::vector<Arrival> arrivals;
+    Script script;
     std::int64_t at = 0;
     for (std::uint32_t i = draw(1, 12); i > 0; --i) {
       at += draw(0, 1) * draw(0, 12) * 5;
+      std::vector<Arrival>& arrivals = script.arrivals;
       const bool after = !arrivals.empty() && arrivals.back().at == at && arrivals.back().driven;
-      arrivals.push_back({at, after || random.below(3) == 0, draw(1, 20), draw(0, 15)});
+      arrivals.push_back({at, after || random.below(3) == 0, draw(1, 20), draw(0, 15),
+                          draw(0, machine.ranks - 1)});
       std::vector<std::uint32_t>& ids = arrivals.back().ids;
       if (random.below(2) == 0) ids.resize((arrivals.back().prompt + 2) / 3);
       for (std::uint32_t& id : ids) id = draw(0, 1) * draw(0, 1);
+    }
+    if (random.below(3) == 0) {
+      const Arrival& last = script.arrivals.back();
+      for (std::int64_t when = draw(0, 20); when < last.at + 60; when += draw(1, 40))
+        script.cancellations.push_back({when, random.below(script.arrivals.size())});
     }
     const Time cap = random.below(3) == 0 ? Time{draw(0, 200)} : Time{kNever.ns - 1};
 
     Bench fast(machine), plain(plain_of(machine));
     std::vector<Slot> ended, ended_plain;
-    play(fast, arrivals, cap, ended);
-    play(plain, arrivals, cap, ended_plain);
+    play(fast, script, cap, ended);
+    play(plain, script, cap, ended_plain);
     for (Bench* bench : {&fast, &plain}) {
       bench->worker.settle(cap);
       bench->worker.take_back_live();
-      bench->worker.scheduler().verify();
+      for (const Rank& rank : bench->worker.ranks()) rank.scheduler().verify();
     }
     expect_equal(fast, plain, ended, ended_plain);
     ASSERT_FALSE(HasFailure()) << "seed " << seed;

@@ -77,6 +77,10 @@ GapTable table_of(const engine::GapLedger& ledger) {
           .sum_squares_ns = sums.squares_ns};
 }
 
+router::Target target_of(const scheduler::Request& request) {
+  return {request.worker, request.rank};
+}
+
 std::uint64_t load_of(const scheduler::Request& request) {
   return std::uint64_t{request.prompt_tokens} + request.output_tokens;
 }
@@ -91,11 +95,13 @@ Loop::Loop(const Deployment& deployment, const workload::Workload& workload, con
       sink_(sink),
       stepping_(needs_reference_mode(workload, options)),
       wakes_(deployment.workers),
-      router_(deployment.router, deployment.workers),
+      router_(deployment.router,
+              {.workers = deployment.workers, .ranks = deployment.ranks_per_worker}),
       driver_(workload, stepping_),
       is_ready_(deployment.workers),
-      events_(deployment.workers) {
+      events_(std::size_t{deployment.workers} * deployment.ranks_per_worker) {
   engine::Worker::Options worker;
+  worker.ranks = deployment.ranks_per_worker;
   worker.scheduler.stepping = stepping_;
   worker.scheduler.take_back = may_take_back(deployment, workload, options);
   worker.scheduler.trace = options.capture_passes;
@@ -105,7 +111,7 @@ Loop::Loop(const Deployment& deployment, const workload::Workload& workload, con
       options.run_passes_max > 0 ? options.run_passes_max : deployment.timer->run_passes_max();
   if (deployment.rank.speculation) step_gaps_.emplace();
   for (std::uint32_t w = 0; w < deployment.workers; ++w) {
-    worker.scheduler.rank = w;
+    worker.scheduler.rank = std::uint64_t{w} * deployment.ranks_per_worker;
     workers_.emplace_back(deployment.rank, worker, *deployment.timer, requests_, gaps_,
                           step_gaps_ ? &*step_gaps_ : nullptr);
   }
@@ -127,8 +133,10 @@ Result<RunTotals> Loop::run() {
     if (past_end_of_time_) return fail(time_ran_out());
   }
   if (!driver_.drained()) return fail(nothing_can_happen());
-  for (const engine::Worker& worker : workers_)
-    SERVECAST_CHECK(worker.scheduler().kv().active == 0);
+  for (const engine::Worker& worker : workers_) {
+    for (const engine::Rank& rank : worker.ranks())
+      SERVECAST_CHECK(rank.scheduler().kv().active == 0);
+  }
   return totals();
 }
 
@@ -160,8 +168,9 @@ bool Loop::release_arrivals(Time now, bool driven) {
     scheduler::Request& request = requests_[slot];
     const bool released = driver_.release(now, request);
     SERVECAST_CHECK(released);
-    const std::uint32_t worker = router_.place(load_of(request));
+    const auto [worker, rank] = router_.place(load_of(request));
     request.worker = worker;
+    request.rank = rank;
     ++counts_.requests;
     if (counts_.first_arrival == kNever) counts_.first_arrival = request.arrival;
     engine::Worker& engine = workers_[worker];
@@ -218,7 +227,7 @@ void Loop::record_ended(std::uint32_t worker, Time now) {
   for (const Slot slot : ended) {
     const scheduler::Request& request = requests_[slot];
     sink_.on_request(record_of(request, now));
-    router_.ended(worker, load_of(request));
+    router_.ended(target_of(request), load_of(request));
     past_end_of_time_ |= !driver_.ended(request, now);
     requests_.remove(slot);
     if (++ended_ % kProgressEvery == 0 && options_.progress) {
@@ -248,6 +257,8 @@ RequestRecord Loop::record_of(const scheduler::Request& request, Time now) {
   record.reused_tokens = request.reused_max;
   record.reused_tokens_first = request.reused_first;
   record.worker = request.worker;
+  record.rank = request.rank;
+  record.ranks = deployment_.ranks_per_worker;
   record.admissions = request.admissions;
   record.preemptions = request.preemptions;
   record.blocks_needed = request.blocks_needed;
@@ -267,6 +278,8 @@ void Loop::record_passes(std::uint32_t worker) {
     if (options_.capture_passes) {
       PassRecord record;
       record.worker = worker;
+      record.rank = pass.rank;
+      record.ranks = deployment_.ranks_per_worker;
       record.pass = pass.pass;
       record.start = pass.start;
       record.end = pass.end;
@@ -296,7 +309,9 @@ void Loop::record_passes(std::uint32_t worker) {
       KvEventRecord record;
       record.at = pass.end;
       record.worker = worker;
-      record.event = events_[worker]++;
+      record.rank = pass.rank;
+      record.ranks = deployment_.ranks_per_worker;
+      record.event = events_[worker * deployment_.ranks_per_worker + pass.rank]++;
       record.stored = event.stored;
       record.has_parent = event.has_parent;
       record.parent = event.parent;
@@ -338,16 +353,18 @@ Problem Loop::nothing_can_happen() const {
                     std::to_string(driver_.in_flight()) + " requests in flight:";
   int named = 0;
   for (std::uint32_t w = 0; w < deployment_.workers; ++w) {
-    const scheduler::VllmScheduler& scheduler = workers_[w].scheduler();
-    scheduler.for_each_live([&](Slot slot) {
-      if (++named > kStuckNamed) return;
-      const scheduler::Request& request = requests_[slot];
-      problem.message += " request " + std::to_string(request.ordinal + 1) + " (" +
-                         (request.state == scheduler::State::Running ? "running" : "waiting") +
-                         " on worker " + std::to_string(w) + ", needs " +
-                         std::to_string(scheduler.blocks_needed(slot)) + " blocks, " +
-                         std::to_string(scheduler.kv().room()) + " available)";
-    });
+    for (const engine::Rank& rank : workers_[w].ranks()) {
+      const scheduler::VllmScheduler& scheduler = rank.scheduler();
+      scheduler.for_each_live([&](Slot slot) {
+        if (++named > kStuckNamed) return;
+        const scheduler::Request& request = requests_[slot];
+        problem.message += " request " + std::to_string(request.ordinal + 1) + " (" +
+                           (request.state == scheduler::State::Running ? "running" : "waiting") +
+                           " on worker " + std::to_string(w) + ", needs " +
+                           std::to_string(scheduler.blocks_needed(slot)) + " blocks, " +
+                           std::to_string(scheduler.kv().room()) + " available)";
+      });
+    }
   }
   if (named > kStuckNamed) problem.message += " and others";
   return problem;
@@ -357,19 +374,22 @@ RunTotals Loop::totals() const {
   RunTotals totals = counts_;
   totals.end = capped_ ? *options_.cap : now_;
   totals.workers = deployment_.workers;
+  totals.ranks_per_worker = deployment_.ranks_per_worker;
   totals.gpus_per_worker = deployment_.gpus_per_worker;
   for (const engine::Worker& worker : workers_) {
-    const scheduler::VllmScheduler& scheduler = worker.scheduler();
     totals.passes += worker.passes();
-    totals.accepted_tokens += worker.accepted_tokens();
-    totals.decode_forwards += worker.decode_forwards();
-    totals.preemptions += scheduler.preemptions();
-    const scheduler::KvCounts kv = scheduler.kv();
-    totals.evictions += kv.evictions;
-    totals.prefix_queried_tokens += scheduler.prefix_queried_tokens();
-    totals.prefix_hit_tokens += scheduler.prefix_hit_tokens();
-    totals.fingerprint = fold(totals.fingerprint, worker.fingerprint());
-    totals.pools.push_back({kv.active, kv.inactive, kv.free});
+    for (const engine::Rank& rank : worker.ranks()) {
+      const scheduler::VllmScheduler& scheduler = rank.scheduler();
+      const scheduler::KvCounts kv = scheduler.kv();
+      totals.accepted_tokens += rank.accepted_tokens();
+      totals.decode_forwards += rank.decode_forwards();
+      totals.preemptions += scheduler.preemptions();
+      totals.evictions += kv.evictions;
+      totals.prefix_queried_tokens += scheduler.prefix_queried_tokens();
+      totals.prefix_hit_tokens += scheduler.prefix_hit_tokens();
+      totals.fingerprint = fold(totals.fingerprint, rank.fingerprint());
+      totals.pools.push_back({kv.active, kv.inactive, kv.free});
+    }
   }
   totals.gaps = table_of(gaps_);
   if (step_gaps_) totals.step_gaps = table_of(*step_gaps_);

@@ -65,7 +65,7 @@ class Loop {
   RunTotals counts_;
   std::uint64_t ended_ = 0;
   std::vector<Admission> history_;     // scratch
-  std::vector<std::uint64_t> events_;  // next KV event number of each worker
+  std::vector<std::uint64_t> events_;  // next KV event number of each rank of each worker
 };
 
 }  // namespace servecast::replay

@@ -46,14 +46,15 @@ struct RequestRecord {
   std::uint32_t input_tokens = 0, requested_output_tokens = 0, output_tokens = 0;
   std::uint32_t reused_tokens =
       0;  // largest reuse over its admissions, clamped to the input length
-  std::uint32_t reused_tokens_first = 0;  // at the first admission, clamped likewise
-  std::uint32_t worker = 0;
+  std::uint32_t reused_tokens_first = 0;          // at the first admission, clamped likewise
+  std::uint32_t worker = 0, rank = 0, ranks = 1;  // rank `rank` of its worker's `ranks`
   std::uint32_t admissions = 0, preemptions = 0;
   std::uint32_t blocks_needed = 0, blocks_available = 0;  // Reason PoolTooSmall and KvCapacity
   std::span<const Admission> history;  // every admission, only when per-request capture is on
 };
 
-// One forward pass of one worker (fields as in the conformance pass files).
+// One rank's part of a forward pass of a worker (fields as in the conformance pass files). Every
+// rank of the worker has one, also one that had nothing to do.
 struct PassRecord {
   struct Scheduled {
     std::uint64_t request;
@@ -72,10 +73,10 @@ struct PassRecord {
     std::uint64_t request;
     std::uint32_t blocks;  // held when it was preempted
   };
-  std::uint32_t worker = 0;
-  std::uint64_t pass = 0;  // ordinal on the worker
-  Time start, end;
-  Duration prefill, decode;
+  std::uint32_t worker = 0, rank = 0, ranks = 1;
+  std::uint64_t pass = 0;    // ordinal on the worker
+  Time start, end;           // of the pass: the slowest rank's part
+  Duration prefill, decode;  // of this part
   std::uint32_t prefill_requests = 0, decode_requests = 0;
   std::uint64_t total_isl = 0, total_prefix = 0, total_length = 0;
   std::vector<Scheduled> scheduled;
@@ -86,14 +87,14 @@ struct PassRecord {
   std::uint32_t blocks_active = 0, blocks_inactive = 0, blocks_free = 0, running = 0, waiting = 0;
 };
 
-// One KV cache event of one worker (fields as in the conformance event files). Visible at `at`.
+// One KV cache event of one rank (fields as in the conformance event files). Visible at `at`.
 struct KvEventRecord {
   struct Block {
     std::uint64_t hash, tokens_hash;
   };
   Time at;
-  std::uint32_t worker = 0;
-  std::uint64_t event = 0;  // consecutive per worker from 0
+  std::uint32_t worker = 0, rank = 0, ranks = 1;
+  std::uint64_t event = 0;  // consecutive per rank from 0
   bool stored = false;      // else removed
   bool has_parent = false;
   std::uint64_t parent = 0;
@@ -125,7 +126,7 @@ struct PoolState {
 struct RunTotals {
   std::uint64_t requests = 0;  // arrivals
   std::uint64_t incomplete_at_cap = 0;
-  std::uint64_t passes = 0;
+  std::uint64_t passes = 0;  // of workers: the ranks of one run in lockstep
   std::uint64_t preemptions = 0, evictions = 0;
   std::uint64_t prefix_queried_tokens = 0,
                 prefix_hit_tokens = 0;  // one lookup per admission (decisions.md 15)
@@ -139,8 +140,8 @@ struct RunTotals {
   // Tokens that decode steps gave, and the steps (engine-vllm.md 3.5); without speculation one
   // each.
   std::uint64_t accepted_tokens = 0, decode_forwards = 0;
-  std::vector<PoolState> pools;  // per worker, at the end
-  std::uint32_t workers = 0, gpus_per_worker = 1;
+  std::vector<PoolState> pools;  // per rank, by worker, at the end
+  std::uint32_t workers = 0, ranks_per_worker = 1, gpus_per_worker = 1;
 };
 
 }  // namespace servecast::replay

@@ -22,8 +22,9 @@ namespace servecast::replay {
 
 struct Deployment {
   std::uint32_t workers = 1;
-  std::uint32_t gpus_per_worker = 1;
-  scheduler::RankConfig rank;
+  std::uint32_t ranks_per_worker = 1;  // attention data parallelism: ranks that run in lockstep
+  std::uint32_t gpus_per_worker = 1;   // of all its ranks
+  scheduler::RankConfig rank;          // of each
   std::shared_ptr<const perf::StepTimer> timer;
   router::Spec router;
 };

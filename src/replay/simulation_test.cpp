@@ -132,6 +132,51 @@ TEST_P(Simulation, SpreadsRequestsOverWorkers) {
   EXPECT_EQ(told.totals.end, ms(10)) << "two share a pass, the others run beside it";
 }
 
+// Two workers of two ranks: by turns the workers, and on each its ranks.
+TEST_P(Simulation, SpreadsRequestsOverTheRanksOfWorkers) {
+  Deployment deployment = a_deployment(2);
+  deployment.ranks_per_worker = 2;
+  const std::vector<Row> rows(5, {.at_ms = 0});
+  const Told told = play(deployment, a_trace(rows), options());
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> at;
+  for (const auto& [ordinal, record] : told.sink.requests) {
+    at.emplace_back(record.worker, record.rank);
+    EXPECT_EQ(record.ranks, 2U);
+  }
+  EXPECT_THAT(at, ElementsAre(Pair(0, 0), Pair(1, 0), Pair(0, 1), Pair(1, 1), Pair(0, 0)));
+  EXPECT_EQ(told.totals.ranks_per_worker, 2U);
+  EXPECT_EQ(told.totals.passes, 2U) << "the ranks of a worker run in lockstep";
+  ASSERT_EQ(told.totals.pools.size(), 4U);
+  EXPECT_EQ(told.totals.pools[0].inactive, 2U) << "the first rank of the first worker had two";
+  for (const std::size_t other : {1U, 2U, 3U}) EXPECT_EQ(told.totals.pools[other].inactive, 1U);
+}
+
+// replay.md 5.4: what the ranks of a worker did comes rank by rank.
+TEST_P(Simulation, EndingsOfOnePassComeByRank) {
+  Deployment deployment = a_deployment();
+  deployment.ranks_per_worker = 3;
+  const std::vector<Row> rows(6, {.at_ms = 0});
+  const Told told = play(deployment, a_trace(rows), options());
+  std::vector<std::uint64_t> ordinals;
+  for (const RequestRecord& record : told.sink.order) ordinals.push_back(record.ordinal);
+  EXPECT_THAT(ordinals, ElementsAre(0U, 3U, 1U, 4U, 2U, 5U));
+  EXPECT_EQ(told.totals.end, ms(10));
+}
+
+TEST_P(Simulation, ARankWaitsForTheSlowestOfItsWorker) {
+  Deployment deployment = a_deployment();
+  deployment.ranks_per_worker = 2;
+  const Told told = play(deployment,
+                         a_trace({{.at_ms = 0, .output = 3},    // rank 0
+                                  {.at_ms = 0, .output = 3},    // rank 1
+                                  {.at_ms = 5, .output = 1}}),  // rank 0
+                         options());
+  // 0-10 both prefill; 10-22 rank 0 prefills and decodes, rank 1 decodes for 2 ms; 22-24.
+  EXPECT_EQ(told.sink.requests.at(1).second_token, ms(22));
+  EXPECT_EQ(told.sink.requests.at(1).last_token, ms(24));
+  EXPECT_THAT(told.totals.gaps.gaps_ns, ElementsAre(Pair(2 * kMs, 2), Pair(12 * kMs, 2)));
+}
+
 TEST_P(Simulation, EndingsOfOneInstantComeByWorker) {
   const Told told =
       play(a_deployment(3), a_trace({{.at_ms = 0}, {.at_ms = 0}, {.at_ms = 0}}), options());
@@ -298,6 +343,34 @@ TEST(Capture, TellsEveryPassInTheOrderOfItsEnd) {
   EXPECT_EQ(tokens, 6U);
 }
 
+TEST(Capture, TellsTheShareOfEveryRankInAPass) {
+  Deployment deployment = a_deployment();
+  deployment.ranks_per_worker = 3;
+  Options options;
+  options.capture_passes = options.capture_kv_events = true;
+  const Told told = play(
+      deployment,
+      a_trace({{.at_ms = 0, .output = 2}, {.at_ms = 0, .output = 1}, {.at_ms = 5, .output = 1}}),
+      options);
+  ASSERT_EQ(told.totals.passes, 2U);
+  ASSERT_EQ(told.sink.passes.size(), 6U);
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    const PassRecord& part = told.sink.passes[i];
+    EXPECT_EQ(part.pass, i / 3);
+    EXPECT_EQ(part.rank, i % 3);
+    EXPECT_EQ(part.ranks, 3U);
+    EXPECT_EQ(part.end, ms(i < 3 ? 10 : 20));
+  }
+  EXPECT_EQ(told.sink.passes[2].prefill, Duration{}) << "the third came during the pass";
+  EXPECT_EQ(told.sink.passes[3].decode, Duration{2 * kMs}) << "its own share, not the pass";
+  EXPECT_EQ(told.sink.passes[5].prefill, Duration{10 * kMs});
+  ASSERT_EQ(told.sink.events.size(), 3U);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(told.sink.events[rank].rank, rank);
+    EXPECT_EQ(told.sink.events[rank].event, 0U) << "numbered per rank";
+  }
+}
+
 TEST(Capture, TellsKvEventsNumberedPerWorkerAndNoneWithoutCaching) {  // bugs.md A20
   Deployment deployment = a_deployment(2, 3);
   const workload::Workload workload = a_trace({{.at_ms = 0, .input = 8},
@@ -381,6 +454,26 @@ TEST(Runs, BothModesAndEveryLengthOfRunTellTheSame) {
     EXPECT_EQ(fast.totals.gaps.gaps_ns, plain.totals.gaps.gaps_ns);
     for (const auto& [ordinal, record] : plain.sink.requests) {
       EXPECT_EQ(fast.sink.requests.at(ordinal).last_token, record.last_token);
+    }
+  }
+}
+
+TEST(Runs, OfGroupsOfRanksTellTheSameInBothModes) {
+  const workload::Workload workload = many_requests(2);
+  for (const std::uint32_t interval : {1U, 3U}) {
+    Deployment deployment = a_deployment(2, 24);
+    deployment.ranks_per_worker = 4;
+    deployment.rank.prefill_schedule_interval = interval;
+    Options options;
+    options.stepping = true;
+    const Told plain = play(deployment, workload, options);
+    options.stepping = false;
+    for (const std::uint32_t run_passes_max : {0U, 1U, 3U}) {
+      options.run_passes_max = run_passes_max;
+      const Told fast = play(deployment, workload, options);
+      EXPECT_EQ(fast.totals.fingerprint, plain.totals.fingerprint);
+      EXPECT_EQ(fast.totals.passes, plain.totals.passes);
+      EXPECT_EQ(fast.totals.gaps.gaps_ns, plain.totals.gaps.gaps_ns);
     }
   }
 }

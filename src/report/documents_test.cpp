@@ -112,6 +112,8 @@ TEST(RequestRows, HoldTimesLengthsAndIdentity) {
       a_request(4).arrives(10).admitted(12).input(32).reused(16, 48).tokens({50, 60, 75, 95});
   request.record().row = 0;
   request.record().worker = 3;
+  request.record().rank = 1;
+  request.record().ranks = 4;
   request.record().turn = 2;
   const replay::Admission history[] = {{at_ms(12), 16}, {at_ms(30), 32}};
   request.record().history = history;
@@ -143,7 +145,15 @@ TEST(RequestRows, HoldTimesLengthsAndIdentity) {
   EXPECT_EQ(row["output_length"], 4);
   EXPECT_EQ(row["reused_input_tokens"], 32);  // never more than the input
   EXPECT_EQ(row["first_admission_reused_input_tokens"], 16);
-  EXPECT_EQ(row["decode_worker_idx"], 3);
+  EXPECT_EQ(row["decode_worker_idx"], 13);  // each rank of each worker is a scheduler
+  ASSERT_EQ(row["routing_history"].size(), 1U);
+  const json& routed = row["routing_history"][0];
+  EXPECT_EQ(routed["logical_worker_id"], 3);
+  EXPECT_EQ(routed["dp_rank"], 1);
+  EXPECT_EQ(routed["scheduler_id"], 13);
+  EXPECT_EQ(routed["pool"], "agg");
+  EXPECT_EQ(routed["outcome"], "immediate");
+  EXPECT_EQ(routed["queue_wait_ms"], 0.0);
   EXPECT_TRUE(row["prefill_worker_idx"].is_null());
   EXPECT_EQ(row["admission_count"], 2);
   EXPECT_EQ(row["readmission_count"], 1);
@@ -244,15 +254,26 @@ replay::PassRecord a_pass() {
   return pass;
 }
 
-TEST(PassRows, HoldTheFieldsOfAPass) {
+std::vector<json> passes_told(const std::vector<replay::PassRecord>& passes) {
   Collector collector({.keep_passes = true});
-  collector.on_pass(a_pass());
-  const std::string text = written([&](const Write& w) { return write_passes(collector, w); });
-  EXPECT_EQ(rows_of(text).at(0), json::parse(R"({
+  for (const replay::PassRecord& pass : passes) collector.on_pass(pass);
+  return rows_of(written([&](const Write& w) { return write_passes(collector, w); }));
+}
+
+TEST(PassRows, HoldTheFieldsOfAPass) {
+  EXPECT_EQ(passes_told({a_pass()}).at(0), json::parse(R"({
     "worker":1,"pass":187,"start_ms":18.451798,"end_ms":35.972398,"prefill_ms":17.5206,"decode_ms":0.0,
     "prefill_count":1,"total_isl":195,"total_prefix":128,"decode_count":0,"total_length":0,
     "scheduled":[[2,128,195]],"admitted":[[2,0]],"preempted":[[5,3]],"rejected":[7],"outputs":[[2,1,0],[7,0,1]],
     "after":{"active":13,"inactive":0,"free":11,"running":1,"waiting":0}})"));
+}
+
+TEST(PassRows, NameTheRankWhereAWorkerHasSeveral) {
+  replay::PassRecord pass = a_pass();
+  EXPECT_FALSE(passes_told({pass}).at(0).contains("dp_rank"));
+  pass.rank = 2;
+  pass.ranks = 4;
+  EXPECT_EQ(passes_told({pass}).at(0)["dp_rank"], 2);
 }
 
 TEST(PassRows, AreTheSameFromMemoryAndFromTheFile) {
@@ -293,6 +314,12 @@ TEST(KvEventRows, HoldStoredAndRemovedBlocks) {
       rows.at(2),
       json::parse(
           R"({"time_ms":10.0,"worker":0,"event_id":2,"type":"removed","block_hashes":[5,6]})"));
+
+  event.rank = 3;
+  event.ranks = 4;
+  collector.on_kv_event(event);
+  const auto more = rows_of(written([&](const Write& w) { return write_kv_events(collector, w); }));
+  EXPECT_EQ(more.at(3)["dp_rank"], 3);
 }
 
 TEST(Canonical, HasFiveRootsInOrderAndNoHostTime) {

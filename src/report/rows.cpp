@@ -68,6 +68,27 @@ class Row {
   std::string& out_;
 };
 
+// Rows of workers that have a single rank do not name it.
+void append_rank(Row& row, std::uint32_t rank, std::uint32_t ranks) {
+  if (ranks > 1) row.key(",\"dp_rank\":").number(rank);
+}
+
+// Each rank of each worker is one scheduler, numbered through (replay.md 7).
+std::uint64_t scheduler_id(const replay::RequestRecord& record) {
+  return std::uint64_t{record.worker} * record.ranks + record.rank;
+}
+
+// One placement, at the arrival; no router keeps requests back or looks for cached prefixes.
+void append_routing(Row& row, const replay::RequestRecord& record) {
+  row.key("[{\"best_available_overlap_blocks\":null,\"dp_rank\":").number(record.rank);
+  row.key(",\"logical_worker_id\":").number(record.worker);
+  row.key(",\"outcome\":\"immediate\",\"overlap_regret_blocks\":null");
+  row.key(",\"placement_replica_id\":null,\"pool\":\"agg\",\"queue_entered_at_ms\":null");
+  row.key(",\"queue_wait_ms\":0.0,\"released_at_ms\":null,\"reported_overlap_tokens\":null");
+  row.key(",\"scheduler_id\":").number(scheduler_id(record));
+  row.key(",\"selected_overlap_blocks\":null}]");
+}
+
 void append_history(Row& row, std::span<const replay::Admission> history) {
   std::uint64_t ordinal = 0;
   row.array(history, [&](const replay::Admission& admission) {
@@ -110,6 +131,7 @@ void append_row(std::string& out, const replay::PassRecord& record) {
   row.key(",\"waiting\":").number(record.waiting);
   row.key("},\"decode_count\":").number(record.decode_requests);
   row.key(",\"decode_ms\":").ms(record.decode.ns);
+  append_rank(row, record.rank, record.ranks);
   row.key(",\"end_ms\":").ms(record.end);
   row.key(",\"outputs\":").array(record.outputs, [&](const replay::PassRecord::Output& output) {
     row.key("[").number(output.request).key(",").number(output.tokens);
@@ -153,6 +175,7 @@ void append_row(std::string& out, const replay::KvEventRecord& record) {
         .array(record.blocks,
                [&](const replay::KvEventRecord::Block& block) { row.number(block.hash); });
   }
+  append_rank(row, record.rank, record.ranks);
   row.key(",\"event_id\":").number(record.event);
   if (record.stored) {
     row.key(",\"parent_hash\":");
@@ -190,7 +213,7 @@ void append_row(std::string& out, const replay::RequestRecord& record,
   row.key(",\"decode_admit_ms\":null,\"decode_ms\":")
       .ms_between(record.first_token, record.last_token);
   row.key(",\"decode_reused_input_tokens\":null,\"decode_route_overlap_tokens\":null");
-  row.key(",\"decode_worker_idx\":").number(record.worker);
+  row.key(",\"decode_worker_idx\":").number(scheduler_id(record));
   row.key(
       ",\"destination_activated_ms\":null,\"destination_reserved_ms\":null,\"dispatched_at_ms\":"
       "null");
@@ -221,6 +244,8 @@ void append_row(std::string& out, const replay::RequestRecord& record,
   if (!request_name.empty()) row.key(",\"request_id\":").text(request_name);
   row.key(",\"requested_output_length\":").number(record.requested_output_tokens);
   row.key(",\"reused_input_tokens\":").number(std::min(record.reused_tokens, record.input_tokens));
+  row.key(",\"routing_history\":");
+  append_routing(row, record);
   row.key(",\"session_id\":");
   if (!session_name.empty()) {
     row.text(session_name);

@@ -52,6 +52,8 @@ struct RankConfig {
   std::optional<Speculation> speculation = {};
   // Another cache than the linear pool (rank_kv.hpp). vLLM's rules only, without speculation.
   std::optional<StateCacheSettings> state = {};
+  // In a group of ranks only every so many passes prefill while somebody decodes (throttle.cpp).
+  std::uint32_t prefill_schedule_interval = 1;  // >= 1; 1: every pass
 };
 
 }  // namespace servecast::scheduler

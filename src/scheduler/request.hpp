@@ -58,9 +58,9 @@ struct RequestFacts {
   std::uint64_t ordinal = 0;
   std::uint32_t output_tokens = 0;
   std::uint32_t session = 0, turn = 0, row = 0;
-  std::int32_t priority = 0;  // the lower, the more urgent
-  std::uint32_t driver = 0;   // the workload driver's own mark
-  std::uint32_t worker = 0;
+  std::int32_t priority = 0;           // the lower, the more urgent
+  std::uint32_t driver = 0;            // the workload driver's own mark
+  std::uint32_t worker = 0, rank = 0;  // where it was placed
   Time arrival;
   Content content;
 

@@ -45,7 +45,8 @@ scheduler::StateCacheSettings read_state(const Value& state) {
 void read_engine(const Value& engine, replay::Deployment& out) {
   engine.only({"rules", "policy", "acceptance_rates", "drafter", "blocks", "block_tokens",
                "max_sequences", "max_batched_tokens", "max_model_len", "prefix_caching",
-               "chunked_prefill", "preemption", "timing", "prefill_ms", "decode_ms", "state"});
+               "chunked_prefill", "preemption", "attention_data", "prefill_schedule_interval",
+               "timing", "prefill_ms", "decode_ms", "state"});
   scheduler::RankConfig& rank = out.rank;
   if (const Value* v = engine.find("rules")) {
     if (v->scalar != "trtllm") v->refuse("rules other than vLLM's are trtllm");
@@ -68,6 +69,10 @@ void read_engine(const Value& engine, replay::Deployment& out) {
   if (const Value* v = engine.find("max_model_len")) rank.max_model_len = small(*v);
   if (const Value* v = engine.find("prefix_caching")) rank.prefix_caching = v->flag();
   if (const Value* v = engine.find("chunked_prefill")) rank.chunked_prefill = v->flag();
+  if (const Value* v = engine.find("attention_data")) out.ranks_per_worker = small(*v);
+  if (const Value* v = engine.find("prefill_schedule_interval")) {
+    rank.prefill_schedule_interval = small(*v);
+  }
   if (const Value* v = engine.find("preemption")) {
     if (v->scalar != "lifo" && v->scalar != "fifo") v->refuse("preemption is lifo or fifo");
     rank.preemption_mode =
@@ -242,6 +247,7 @@ void request_facts(Facts& facts, const RecordedRequest& request, const Recording
   facts.word("status", to_string(r.status));
   facts.word("reason", to_string(r.reason));
   facts.count("worker", r.worker);
+  facts.count("rank", r.rank);
   facts.moment("arrival_ms", r.arrival);
   facts.moment("first_admit_ms", r.first_admit);
   facts.moment("first_token_ms", r.first_token);
@@ -308,9 +314,9 @@ void pass_facts(Facts& facts, const replay::PassRecord& p) {
 }
 
 // A block hash is named after the event that stored it first: e0b1 = second block of event 0.
-std::string block_name(const Recording& run, std::uint32_t worker, std::uint64_t hash) {
+std::string block_name(const Recording& run, const replay::KvEventRecord& at, std::uint64_t hash) {
   for (const replay::KvEventRecord& event : run.events) {
-    if (event.worker != worker || !event.stored) continue;
+    if (event.worker != at.worker || event.rank != at.rank || !event.stored) continue;
     for (std::size_t i = 0; i < event.blocks.size(); ++i) {
       if (event.blocks[i].hash == hash) return fmt::format("e{}b{}", event.event, i);
     }
@@ -322,10 +328,10 @@ void event_facts(Facts& facts, const replay::KvEventRecord& event, const Recordi
   facts.moment("at_ms", event.at);
   facts.word("kind", event.stored ? "stored" : "removed");
   facts.count("count", event.blocks.size());
-  facts.word("parent", event.has_parent ? block_name(run, event.worker, event.parent) : "none");
+  facts.word("parent", event.has_parent ? block_name(run, event, event.parent) : "none");
   Rows blocks;
   for (const auto& block : event.blocks) {
-    blocks.push_back({block_name(run, event.worker, block.hash)});
+    blocks.push_back({block_name(run, event, block.hash)});
   }
   facts.rows("blocks", blocks);
   Rows hashes;
@@ -362,7 +368,10 @@ void total_facts(Facts& facts, const Recording& run) {
 }
 
 std::vector<std::string> broken_expectation(const Value& expected, const Recording& run) {
-  const Value* worker_value = expected.find("worker");
+  const auto chosen = [&](std::string_view key) {
+    const Value* value = expected.find(key);
+    return value == nullptr ? 0 : value->count();
+  };
   const Value* selector = nullptr;
   if ((selector = expected.find("request")) != nullptr) {
     Facts facts(fmt::format("request {}", selector->scalar), expected);
@@ -375,34 +384,41 @@ std::vector<std::string> broken_expectation(const Value& expected, const Recordi
     facts.word("status", "without a record");
     return facts.finish();
   }
-  const std::uint64_t worker = worker_value == nullptr ? 0 : worker_value->count();
+  const std::uint64_t worker = chosen("worker"), rank = chosen("rank");
   if ((selector = expected.find("pass")) != nullptr) {
-    Facts facts(fmt::format("worker {} pass {}", worker, selector->scalar), expected);
+    Facts facts(fmt::format("worker {} rank {} pass {}", worker, rank, selector->scalar), expected);
     facts.selector("pass");
     facts.selector("worker");
+    facts.selector("rank");
     for (const replay::PassRecord& pass : run.passes) {
-      if (pass.worker != worker || pass.pass != selector->count()) continue;
+      if (pass.worker != worker || pass.rank != rank || pass.pass != selector->count()) continue;
       pass_facts(facts, pass);
       return facts.finish();
     }
     return {fmt::format("{}:{}: there is no such pass", expected.file, expected.line)};
   }
   if ((selector = expected.find("event")) != nullptr) {
-    Facts facts(fmt::format("worker {} KV event {}", worker, selector->scalar), expected);
+    Facts facts(fmt::format("worker {} rank {} KV event {}", worker, rank, selector->scalar),
+                expected);
     facts.selector("event");
     facts.selector("worker");
+    facts.selector("rank");
     for (const replay::KvEventRecord& event : run.events) {
-      if (event.worker != worker || event.event != selector->count()) continue;
+      if (event.worker != worker || event.rank != rank || event.event != selector->count())
+        continue;
       event_facts(facts, event, run);
       return facts.finish();
     }
     return {fmt::format("{}:{}: there is no such KV event", expected.file, expected.line)};
   }
   if ((selector = expected.find("pool")) != nullptr) {
-    Facts facts(fmt::format("pool of worker {}", selector->scalar), expected);
+    Facts facts(fmt::format("pool of worker {} rank {}", selector->scalar, rank), expected);
     facts.selector("pool");
-    if (selector->count() >= run.totals.pools.size()) selector->refuse("no such worker");
-    const replay::PoolState& pool = run.totals.pools[selector->count()];
+    facts.selector("rank");
+    const std::uint64_t ranks = run.totals.ranks_per_worker;
+    const std::uint64_t index = selector->count() * ranks + rank;
+    if (rank >= ranks || index >= run.totals.pools.size()) selector->refuse("no such rank");
+    const replay::PoolState& pool = run.totals.pools[index];
     facts.count("active", pool.active);
     facts.count("inactive", pool.inactive);
     facts.count("free", pool.free);

@@ -59,6 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BenchCase{"w3-mooncake", {}},
                     BenchCase{"state-hybrid", {"traffic.stop.sessions=256"}},
                     BenchCase{"scale-512", {}},
+                    BenchCase{"mla-multiworker-dp", {"traffic.stop.requests=8192"}},
                     BenchCase{"scale-2048", {"traffic.stop.sessions=4096"}},
                     BenchCase{"day", {"traffic.stop.requests=30000"}},
                     BenchCase{"ten-million", {"traffic.stop.requests=200000"}}),

@@ -12,7 +12,29 @@ using replay::PassRecord;
 
 struct Progress {
   std::uint32_t input = 0, computed = 0, generated = 0;
+  std::uint32_t worker = 0, rank = 0;
+  bool running = false;
 };
+
+// What only workers of several ranks know. `progress` is that before the pass.
+void mark_group(Marks& marks, const replay::Deployment& deployment, const PassRecord& part,
+                const std::map<std::uint64_t, Progress>& progress) {
+  const bool group = deployment.ranks_per_worker > 1;
+  marks["idle rank at a boundary"] +=
+      group && part.running + part.waiting == 0 && part.scheduled.empty() && part.start < part.end;
+  marks["rank that waits for a slower one"] +=
+      group && !part.scheduled.empty() && part.start + part.prefill + part.decode < part.end;
+  const bool throttles = group && deployment.rank.prefill_schedule_interval > 1;
+  marks["somebody waits beside a decode with a prefill interval"] +=
+      throttles && part.waiting > 0 && part.decode_requests > 0;
+  bool held_back = false;
+  for (const auto& [request, p] : progress) {
+    const bool here = p.running && p.worker == part.worker && p.rank == part.rank;
+    held_back |= throttles && here && p.computed < p.input && part.decode_requests > 0 &&
+                 part.prefill_requests == 0;
+  }
+  marks["prompt held back in the middle"] += held_back;
+}
 
 // Situations inside passes, followed request by request.
 void mark_passes(Marks& marks, const Scenario& scenario, const Recording& run) {
@@ -30,10 +52,19 @@ void mark_passes(Marks& marks, const Scenario& scenario, const Recording& run) {
     marks["two completions in a pass"] +=
         std::count_if(pass.outputs.begin(), pass.outputs.end(),
                       [](const PassRecord::Output& o) { return o.completed; }) > 1;
+    mark_group(marks, scenario.deployment, pass, progress);
+    for (const auto& item : pass.admitted) {
+      Progress& p = progress[item.request];
+      p.running = true;
+      p.worker = pass.worker;
+      p.rank = pass.rank;
+    }
+    for (const auto& victim : pass.preempted) progress[victim.request].running = false;
     std::set<std::uint64_t> emitted;
     for (const auto& output : pass.outputs) {
       emitted.insert(output.request);
       progress[output.request].generated += output.tokens;
+      if (output.completed || output.tokens == 0) progress[output.request].running = false;
     }
     for (const auto& item : pass.scheduled) {
       Progress& p = progress[item.request];
@@ -88,6 +119,8 @@ void mark(Marks& marks, const Scenario& scenario, const Recording& run) {
   using replay::Reason;
   const workload::Spec& spec = scenario.spec;
   marks["more than one worker"] += scenario.deployment.workers > 1;
+  marks["more than one rank"] += scenario.deployment.ranks_per_worker > 1;
+  marks["prefill interval"] += scenario.deployment.rank.prefill_schedule_interval > 1;
   marks["closed loop"] += spec.load.kind == workload::Load::Kind::Concurrency;
   marks["accumulating sessions"] += std::holds_alternative<workload::SessionSource>(spec.source);
   marks["authored outputs"] += scenario.trace_text.find("output_token_ids") != std::string::npos;

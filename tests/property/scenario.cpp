@@ -340,6 +340,14 @@ void make_texts(Dice& dice, Scenario& out) {
   out.spec.load.kind = workload::Load::Kind::TraceTimestamps;
 }
 
+// Few workers then, or nobody meets anybody on a rank.
+void make_group(Dice& dice, replay::Deployment& deployment) {
+  if (!dice.percent(30)) return;
+  if (dice.percent(70)) deployment.workers = 1;
+  deployment.ranks_per_worker = dice.from(2, 4);
+  if (dice.percent(60)) deployment.rank.prefill_schedule_interval = dice.from(2, 6);
+}
+
 }  // namespace
 
 Scenario scenario(std::uint64_t seed) {
@@ -369,6 +377,7 @@ Scenario scenario(std::uint64_t seed) {
   if (dice.percent(20)) out.cap = make_cap(dice);
   if (out.cap && out.cap->ns < 0) out.cap->ns = 0;
   out.run_passes_max = dice.from(1, 5);
+  make_group(dice, out.deployment);
   const bool plain = !out.deployment.rank.rules.promises_output && !out.deployment.rank.speculation;
   if (plain && dice.percent(20)) {
     make_state(dice, out.deployment.rank);
@@ -380,8 +389,8 @@ Scenario scenario(std::uint64_t seed) {
       "{} rules, {} blocks of {}, {} sequences, budget {}, model length {}, caching {}, chunked "
       "{}, {}, states of {} blocks (unit {}, {}), "
       "prefill {} ms, "
-      "decode {} ms{}, {} workers, router {}, source {}, load {} (concurrency {}), cap {}, runs of "
-      "{}",
+      "decode {} ms{}, {} workers of {} ranks, prefill interval {}, router {}, source {}, load {} "
+      "(concurrency {}), cap {}, runs of {}",
       rank.rules.promises_output ? "trtllm" : "vllm", rank.blocks, rank.block_tokens,
       rank.max_sequences, rank.max_batched_tokens, rank.max_model_len.value_or(0),
       rank.prefix_caching, rank.chunked_prefill,
@@ -390,8 +399,9 @@ Scenario scenario(std::uint64_t seed) {
       rank.state && rank.state->boundary == cache::AlignBoundary::KnownFloor ? "known_floor"
                                                                              : "prompt_minus_one",
       clock.prefill_ms, clock.decode_ms, clock.polynomial ? " (polynomial)" : "",
-      out.deployment.workers, static_cast<int>(out.deployment.router.policy),
-      out.spec.source.index(), static_cast<int>(out.spec.load.kind), out.spec.load.concurrency,
+      out.deployment.workers, out.deployment.ranks_per_worker, rank.prefill_schedule_interval,
+      static_cast<int>(out.deployment.router.policy), out.spec.source.index(),
+      static_cast<int>(out.spec.load.kind), out.spec.load.concurrency,
       out.cap ? fmt::format("{} ns", out.cap->ns) : "none", out.run_passes_max);
   return out;
 }

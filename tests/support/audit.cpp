@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/hash.hpp"
@@ -61,6 +62,7 @@ void audit_record(const replay::Deployment& deployment, const replay::RequestRec
   v.expect(happened(r.last_token) == (r.output_tokens > 0), "request {}: last token time", id);
   v.expect(happened(r.second_token) == (r.output_tokens > 1), "request {}: second token time", id);
   v.expect(r.worker < deployment.workers, "request {}: worker {} does not exist", id, r.worker);
+  v.expect(r.rank < deployment.ranks_per_worker, "request {}: rank {} does not exist", id, r.rank);
   v.expect(r.reused_tokens <= r.input_tokens, "request {}: reuse exceeds the input", id);
   v.expect(r.reused_tokens_first <= r.reused_tokens, "request {}: first reuse exceeds all", id);
   v.expect(deployment.rank.prefix_caching || r.reused_tokens == 0,
@@ -116,16 +118,18 @@ void audit_totals(const replay::Deployment& deployment, const Recording& recordi
            "{} requests arrived, {} ended, {} are incomplete", t.requests,
            recording.requests.size(), t.incomplete_at_cap);
   v.expect(capped || t.incomplete_at_cap == 0, "requests are incomplete without a cap");
-  v.expect(t.workers == deployment.workers && t.pools.size() == deployment.workers,
-           "totals name {} workers and {} pools", t.workers, t.pools.size());
-  for (std::size_t w = 0; w < t.pools.size(); ++w) {
-    const replay::PoolState& pool = t.pools[w];
+  v.expect(t.workers == deployment.workers && t.ranks_per_worker == deployment.ranks_per_worker &&
+               t.pools.size() == std::size_t{t.workers} * t.ranks_per_worker,
+           "totals name {} workers, {} ranks of each and {} pools", t.workers, t.ranks_per_worker,
+           t.pools.size());
+  for (std::size_t p = 0; p < t.pools.size(); ++p) {
+    const replay::PoolState& pool = t.pools[p];
     v.expect(pool.active + pool.inactive + pool.free == deployment.rank.blocks,
-             "worker {}: the blocks of the pool do not add up", w);
-    v.expect(pool.active == 0 || t.incomplete_at_cap > 0, "worker {}: {} blocks leaked", w,
+             "pool {}: the blocks of the pool do not add up", p);
+    v.expect(pool.active == 0 || t.incomplete_at_cap > 0, "pool {}: {} blocks leaked", p,
              pool.active);
     v.expect(deployment.rank.prefix_caching || pool.inactive == 0,
-             "worker {}: cached blocks without prefix caching", w);
+             "pool {}: cached blocks without prefix caching", p);
   }
   v.expect(t.prefix_hit_tokens <= t.prefix_queried_tokens, "more prefix hits than queries");
   std::uint64_t gaps = 0;
@@ -149,8 +153,8 @@ struct Life {
   std::vector<Time> tokens;
   std::uint32_t computed = 0;
   std::uint32_t ahead = 0;  // slots held for tokens that are not computed: the last of a burst
-  std::uint32_t worker = 0;
-  bool running = false;
+  std::uint32_t worker = 0, rank = 0;
+  bool running = false, ended = false;
   const replay::PassRecord* prefilled_in = nullptr;  // the last pass that computed prompt tokens
   Time first_admit = kNever, last_admit;
   std::uint32_t admissions = 0, preemptions = 0, reused = 0, reused_first = 0;
@@ -166,17 +170,91 @@ class PassAudit {
   }
 
   void run(bool capped) {
+    const std::size_t ranks = deployment_.ranks_per_worker;
+    const std::span<const replay::PassRecord> all = recording_.passes;
     const replay::PassRecord* previous = nullptr;
-    for (const replay::PassRecord& pass : recording_.passes) {
-      follows(previous != nullptr && previous->worker == pass.worker ? previous : nullptr, pass);
-      one(pass);
-      previous = &pass;
+    for (std::size_t i = 0; i < all.size(); i += ranks) {
+      const Parts parts = all.subspan(i, std::min(ranks, all.size() - i));
+      const bool first = previous == nullptr || previous->worker != parts.front().worker;
+      follows(first ? nullptr : previous, parts.front());
+      run_together(parts);
+      if (!capped) throttle(first, parts);
+      for (const replay::PassRecord& pass : parts) one(pass);
+      if (!capped) note_queues(parts);
+      previous = &parts.front();
     }
     if (!capped) whole_run();
     compare_gaps(capped);
   }
 
  private:
+  using Parts = std::span<const replay::PassRecord>;  // of one pass: one for each rank
+
+  // Lockstep: one start, and the end of the longest part (engine-vllm.md 16.1).
+  void run_together(Parts parts) {
+    const replay::PassRecord& first = parts.front();
+    const std::string where = fmt::format("worker {} pass {}", first.worker, first.pass);
+    v_.expect(parts.size() == deployment_.ranks_per_worker, "{}: has {} parts", where,
+              parts.size());
+    Duration longest;
+    for (std::size_t r = 0; r < parts.size(); ++r) {
+      const replay::PassRecord& part = parts[r];
+      v_.expect(part.worker == first.worker && part.pass == first.pass && part.rank == r,
+                "{}: its part {} is that of worker {} rank {} pass {}", where, r, part.worker,
+                part.rank, part.pass);
+      v_.expect(part.start == first.start && part.end == first.end,
+                "{}: rank {} has other times than rank 0", where, r);
+      longest = std::max(longest, part.prefill + part.decode);
+    }
+    v_.expect(first.start + longest == first.end, "{}: its parts do not add up to its duration",
+              where);
+  }
+
+  // Which ranks held prompts back, and whether they did (engine-vllm.md 5.1.4).
+  void throttle(bool first_of_worker, Parts parts) {
+    if (first_of_worker) {
+      wave_step_ = 0;
+      bound_.assign(parts.size(), false);
+    }
+    deferred_.assign(parts.size(), false);
+    const std::uint32_t interval = deployment_.rank.prefill_schedule_interval;
+    if (parts.size() == 1 || wave_step_ % interval == 0) return;
+    for (const auto& [id, life] : lives_) {
+      const bool here = life.running && life.worker == parts.front().worker;
+      if (!here || life.record == nullptr || life.computed < life.record->input_tokens) continue;
+      deferred_[life.rank] = !bound_[life.rank];
+    }
+    for (const replay::PassRecord& part : parts) {
+      if (!deferred_[part.rank]) continue;
+      for (const auto& item : part.scheduled) {
+        const Life& life = lives_[item.request];
+        if (life.record == nullptr) continue;
+        const std::size_t known = life.record->input_tokens + life.tokens.size();
+        const bool held_back = life.running ? life.computed < life.record->input_tokens
+                                            : known > item.from + 1;  // admitted in this pass
+        v_.expect(!held_back, "worker {} rank {} pass {}: request {} is not held back in step {}",
+                  part.worker, part.rank, part.pass, item.request, wave_step_);
+      }
+    }
+  }
+
+  void note_queues(Parts parts) {
+    bool drained = true;
+    for (const replay::PassRecord& part : parts) {
+      if (!deferred_[part.rank] && part.preempted.empty()) bound_[part.rank] = part.waiting > 0;
+      drained &= part.running + part.waiting == 0;
+    }
+    ++wave_step_;
+    if (!drained) return;
+    // Whoever came during the pass does not show in it.
+    for (const RecordedRequest& request : recording_.requests) {
+      const replay::RequestRecord& r = request.record;
+      const bool came = r.worker == parts.front().worker && r.arrival < parts.front().end;
+      if (came && !lives_[r.ordinal].ended) return;
+    }
+    wave_step_ = 0;
+  }
+
   void follows(const replay::PassRecord* previous, const replay::PassRecord& pass) {
     v_.expect(pass.pass == (previous == nullptr ? 0 : previous->pass + 1),
               "worker {} pass {}: passes are not consecutive", pass.worker, pass.pass);
@@ -186,9 +264,8 @@ class PassAudit {
 
   void one(const replay::PassRecord& pass) {
     const scheduler::RankConfig& rank = deployment_.rank;
-    const std::string where = fmt::format("worker {} pass {}", pass.worker, pass.pass);
-    v_.expect(pass.start + pass.prefill + pass.decode == pass.end,
-              "{}: its parts do not add up to its duration", where);
+    const std::string where =
+        fmt::format("worker {} rank {} pass {}", pass.worker, pass.rank, pass.pass);
     v_.expect(pass.blocks_active + pass.blocks_inactive + pass.blocks_free == rank.blocks,
               "{}: the blocks of the pool do not add up", where);
     v_.expect(pass.running <= rank.max_sequences, "{}: {} requests run", where, pass.running);
@@ -209,6 +286,10 @@ class PassAudit {
       audit_reuse(where, life, admitted);
       life.running = true;
       life.worker = pass.worker;
+      life.rank = pass.rank;
+      v_.expect(life.record == nullptr ||
+                    (life.record->worker == pass.worker && life.record->rank == pass.rank),
+                "{}: request {} was placed elsewhere", where, admitted.request);
       life.computed = admitted.reused_tokens;
       life.admissions += 1;
       if (!happened(life.first_admit)) {
@@ -287,6 +368,7 @@ class PassAudit {
       for (std::uint32_t i = 0; i < output.tokens; ++i) life.tokens.push_back(pass.end);
       if (output.completed || output.tokens == 0) {
         life.running = false;
+        life.ended = true;
         v_.expect(life.record == nullptr || life.record->terminal == pass.end,
                   "{}: request {} does not end with the pass", where, output.request);
       }
@@ -318,7 +400,7 @@ class PassAudit {
     std::uint32_t held = 0;
     std::uint32_t running = 0;
     for (const auto& [id, life] : lives_) {
-      if (!life.running || life.worker != pass.worker) continue;
+      if (!life.running || life.worker != pass.worker || life.rank != pass.rank) continue;
       held += blocks_of(deployment_.rank, life.computed + life.ahead);
       running += 1;
     }
@@ -381,8 +463,9 @@ class PassAudit {
     }
     v_.expect(preemptions == recording_.totals.preemptions,
               "{} preemptions in passes, {} in totals", preemptions, recording_.totals.preemptions);
-    v_.expect(recording_.passes.size() == recording_.totals.passes, "{} passes told, {} in totals",
-              recording_.passes.size(), recording_.totals.passes);
+    v_.expect(recording_.passes.size() == recording_.totals.passes * deployment_.ranks_per_worker,
+              "{} parts of passes told, {} passes in totals", recording_.passes.size(),
+              recording_.totals.passes);
   }
 
   void compare_gaps(bool capped) {
@@ -416,51 +499,54 @@ class PassAudit {
   const Recording& recording_;
   Violations& v_;
   std::map<std::uint64_t, Life> lives_;
+  std::uint64_t wave_step_ = 0;
+  std::vector<bool> bound_, deferred_;  // of each rank of the worker
 };
 
-// One index per worker: a hash is stored when it becomes resident and removed when its last copy
+// One index per rank: a hash is stored when it becomes resident and removed when its last copy
 // goes.
 void audit_events(const replay::Deployment& deployment, const Recording& recording, bool capped,
                   Violations& v) {
-  std::vector<std::set<std::uint64_t>> resident(deployment.workers);
-  std::vector<std::uint64_t> next(deployment.workers, 0);
-  std::vector<Time> last(deployment.workers);
+  const std::uint32_t ranks = deployment.workers * deployment.ranks_per_worker;
+  std::vector<std::set<std::uint64_t>> resident(ranks);
+  std::vector<std::uint64_t> next(ranks, 0);
+  std::vector<Time> last(ranks);
   v.expect(deployment.rank.prefix_caching || recording.events.empty(),
            "KV events without prefix caching");
   // With finer units a block's hash follows from units that no event tells.
   const bool chained = match_unit(deployment.rank) == deployment.rank.block_tokens;
   for (const replay::KvEventRecord& event : recording.events) {
-    const std::uint32_t w = event.worker;
-    if (w >= deployment.workers) {
-      v.expect(false, "a KV event names worker {}", w);
+    if (event.worker >= deployment.workers || event.rank >= deployment.ranks_per_worker) {
+      v.expect(false, "a KV event names worker {} rank {}", event.worker, event.rank);
       return;
     }
-    v.expect(event.event == next[w]++, "worker {}: KV event {} is not consecutive", w, event.event);
-    v.expect(event.at >= last[w], "worker {} KV event {}: goes back in time", w, event.event);
+    const std::uint32_t w = event.worker * deployment.ranks_per_worker + event.rank;
+    v.expect(event.event == next[w]++, "rank {}: KV event {} is not consecutive", w, event.event);
+    v.expect(event.at >= last[w], "rank {} KV event {}: goes back in time", w, event.event);
     last[w] = event.at;
-    v.expect(!event.blocks.empty(), "worker {} KV event {}: has no block", w, event.event);
+    v.expect(!event.blocks.empty(), "rank {} KV event {}: has no block", w, event.event);
     std::uint64_t parent = event.parent;
     bool has_parent = event.has_parent;
     for (const auto& block : event.blocks) {
       if (!event.stored) {
         v.expect(resident[w].erase(block.hash) == 1,
-                 "worker {} KV event {}: removes what was not there", w, event.event);
+                 "rank {} KV event {}: removes what was not there", w, event.event);
         continue;
       }
       v.expect(resident[w].insert(block.hash).second,
-               "worker {} KV event {}: stores what is there already", w, event.event);
+               "rank {} KV event {}: stores what is there already", w, event.event);
       v.expect(!chained || block.hash == (has_parent ? chained_block_hash(parent, block.tokens_hash)
                                                      : block.tokens_hash),
-               "worker {} KV event {}: a hash does not follow from its parent", w, event.event);
+               "rank {} KV event {}: a hash does not follow from its parent", w, event.event);
       parent = block.hash;
       has_parent = true;
     }
   }
-  for (std::uint32_t w = 0; w < deployment.workers && w < recording.totals.pools.size(); ++w) {
+  for (std::uint32_t w = 0; w < ranks && w < recording.totals.pools.size(); ++w) {
     const replay::PoolState& pool = recording.totals.pools[w];
     if (capped) break;  // the pass in flight has evicted, but its events show only at its end
     v.expect(resident[w].size() <= pool.inactive + pool.active,
-             "worker {}: {} blocks are announced, the pool holds {}", w, resident[w].size(),
+             "rank {}: {} blocks are announced, the pool holds {}", w, resident[w].size(),
              pool.inactive + pool.active);
   }
 }

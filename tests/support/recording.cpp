@@ -164,6 +164,8 @@ std::optional<std::string> difference(const RecordedRequest& a, const RecordedRe
   d.field("turn", x.turn, y.turn);
   d.field("row", x.row, y.row);
   d.field("worker", x.worker, y.worker);
+  d.field("rank", x.rank, y.rank);
+  d.field("ranks", x.ranks, y.ranks);
   d.field("arrival", x.arrival, y.arrival);
   d.field("first_admit", x.first_admit, y.first_admit);
   d.field("first_token", x.first_token, y.first_token);
@@ -186,9 +188,10 @@ std::optional<std::string> difference(const RecordedRequest& a, const RecordedRe
 }
 
 std::optional<std::string> difference(const replay::PassRecord& a, const replay::PassRecord& b) {
-  Difference d([&a] { return fmt::format("worker {} pass {}", a.worker, a.pass); });
+  Difference d([&a] { return fmt::format("worker {} rank {} pass {}", a.worker, a.rank, a.pass); });
   d.field("worker", a.worker, b.worker);
   d.field("pass", a.pass, b.pass);
+  d.field("rank", a.rank, b.rank);
   d.field("start", a.start, b.start);
   d.field("admitted", a.admitted, b.admitted);
   d.field("preempted", a.preempted, b.preempted);
@@ -213,8 +216,10 @@ std::optional<std::string> difference(const replay::PassRecord& a, const replay:
 
 std::optional<std::string> difference(const replay::KvEventRecord& a,
                                       const replay::KvEventRecord& b) {
-  Difference d([&a] { return fmt::format("worker {} KV event {}", a.worker, a.event); });
+  Difference d(
+      [&a] { return fmt::format("worker {} rank {} KV event {}", a.worker, a.rank, a.event); });
   d.field("worker", a.worker, b.worker);
+  d.field("rank", a.rank, b.rank);
   d.field("event", a.event, b.event);
   d.field("at", a.at, b.at);
   d.field("stored", a.stored, b.stored);
@@ -242,6 +247,7 @@ std::optional<std::string> difference(const replay::RunTotals& a, const replay::
   d.field("sum of squared gaps", a.gaps.sum_squares_ns, b.gaps.sum_squares_ns);
   d.list("gaps", a.gaps.gaps_ns, b.gaps.gaps_ns);
   d.field("workers", a.workers, b.workers);
+  d.field("ranks_per_worker", a.ranks_per_worker, b.ranks_per_worker);
   d.field("gpus_per_worker", a.gpus_per_worker, b.gpus_per_worker);
   d.field("fingerprint", a.fingerprint, b.fingerprint);
   return d.take();
@@ -313,11 +319,13 @@ Recording record(const replay::Deployment& deployment, const workload::Workload&
                    });
   std::stable_sort(out.passes.begin(), out.passes.end(),
                    [](const replay::PassRecord& a, const replay::PassRecord& b) {
-                     return std::tuple(a.worker, a.pass) < std::tuple(b.worker, b.pass);
+                     return std::tuple(a.worker, a.pass, a.rank) <
+                            std::tuple(b.worker, b.pass, b.rank);
                    });
   std::stable_sort(out.events.begin(), out.events.end(),
                    [](const replay::KvEventRecord& a, const replay::KvEventRecord& b) {
-                     return std::tuple(a.worker, a.event) < std::tuple(b.worker, b.event);
+                     return std::tuple(a.worker, a.rank, a.event) <
+                            std::tuple(b.worker, b.rank, b.event);
                    });
   return out;
 }

@@ -23,8 +23,8 @@ struct RecordedRequest {
 
 struct Recording {
   std::vector<RecordedRequest> requests;      // by creation ordinal
-  std::vector<replay::PassRecord> passes;     // by worker, then pass; empty unless captured
-  std::vector<replay::KvEventRecord> events;  // by worker, then event; empty unless captured
+  std::vector<replay::PassRecord> passes;     // by worker, pass and rank; empty unless captured
+  std::vector<replay::KvEventRecord> events;  // by worker, rank and event; empty unless captured
   replay::RunTotals totals;
   bool has_passes = false, has_events = false, has_history = false;
   Problems problems;  // not empty: the run failed, the rest is what was told until then

@@ -188,7 +188,7 @@ TEST(Audit, NamesTheLawThatIsBroken) {
       {"while it runs", [](Recording& r) { r.passes[1].admitted = {{0, 0}}; }},
       {"preempted while", [](Recording& r) { r.passes[1].preempted = {{1, 1}}; }},
       {"scheduled while", [](Recording& r) { r.passes[1].scheduled.push_back({1, 8, 9}); }},
-      {"a part of a block", [](Recording& r) { r.passes[0].admitted[1].reused_tokens = 3; }},
+      {"a part of a unit", [](Recording& r) { r.passes[0].admitted[1].reused_tokens = 3; }},
       {"nothing left to sample", [](Recording& r) { r.passes[0].admitted[0].reused_tokens = 4; }},
       {"computes from", [](Recording& r) { r.passes[1].scheduled[0].from = 3; }},
       {"unknown tokens", [](Recording& r) { r.passes[1].scheduled[0].to = 6; }},

@@ -41,6 +41,9 @@ bool VllmScheduler::blocked_for_good() const {
     // Sticky only if steady decode alone uses up the budget.
     case Blocked::Budget:
       return config_.chunked_prefill && cohort_.size() == config_.max_batched_tokens;
+    // Until the throttle opens; quiet() looks when.
+    case Blocked::Throttle:
+      return config_.chunked_prefill;
   }
   return false;
 }
@@ -180,6 +183,7 @@ VllmScheduler::Verdict VllmScheduler::judge(Request& request) {
   if (!pool_.can_reserve(hits_, blocks_for(cached + chunk) - hit_blocks)) {
     return Verdict::wait(Blocked::Pool);
   }
+  if (waits_for_step(known - cached)) return Verdict::wait(Blocked::Throttle);
   return Verdict::admit(chunk);
 }
 

@@ -137,7 +137,7 @@ void VllmScheduler::complete(Time end, Outcome& outcome) {
   if (!formed) {
     form_cohort();
   } else if (tail_ != kNoSlot && tail_ != running_.last()) {
-    dissolve();  // a blocked tail was overtaken; possible only without chunked prefill
+    dissolve();  // overtaken while it was blocked (no chunked prefill) or held back (throttle)
   }
 }
 

@@ -31,14 +31,16 @@ VllmScheduler::Step VllmScheduler::schedule_managed(Slot slot) {
   Request& request = requests_[slot];
   const std::uint32_t from = request.computed;
   const std::uint32_t prompt_left = request.prompt_tokens - std::min(from, request.prompt_tokens);
-  if (!config_.chunked_prefill && !request.split && prompt_left > budget_) return Step::Blocked;
+  const bool whole = !config_.chunked_prefill && !request.split;
+  if (whole && prompt_left > budget_ && !is_held_back(request)) return Step::Blocked;
   const std::uint32_t chunk = kv_->next_tokens(slot, budget_);
   if (!kv_->can_ever(slot, chunk)) {
     after_gone_ = request.after;
     fail_running(slot, from + chunk);
     return Step::Gone;
   }
-  if (chunk == 0) return Step::Done;  // skipped; later ones may still decode (engine-vllm.md 5.2)
+  // Skipped; later ones may still decode (engine-vllm.md 5.2).
+  if (chunk == 0 || is_held_back(request)) return Step::Done;
   while (!kv_->allocate(slot, chunk)) {
     if (!preempt_for(slot, from + chunk)) return Step::Gone;
   }
@@ -76,6 +78,7 @@ VllmScheduler::Verdict VllmScheduler::judge_managed(Slot slot) {
   if (chunk == 0 && request.known() > found.cached) return Verdict::wait(Blocked::Budget);
   switch (kv_->room_for(slot, chunk)) {
     case RankKv::Room::Enough:
+      if (waits_for_step(request.known() - found.cached)) return Verdict::wait(Blocked::Throttle);
       return Verdict::admit(chunk);
     case RankKv::Room::Wait:
       return Verdict::wait(Blocked::Pool);

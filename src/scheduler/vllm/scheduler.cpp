@@ -37,6 +37,7 @@ const perf::StepShape& VllmScheduler::schedule(Time now, Admit admit) {
   // Here, because what ended in the pass before has been shown by now and its gaps will stay.
   if (options_.take_back && !each_by_itself_) trim_log();
 
+  defer_prefills_ = throttles() && defers_prefills();
   if (cohort_formed_ && !cohort_fits()) dissolve();
   if (cohort_formed_) {
     schedule_cohort();
@@ -45,12 +46,14 @@ const perf::StepShape& VllmScheduler::schedule(Time now, Admit admit) {
   }
   if (admit == Admit::Yes && !preempted_) admit_waiting(now);
   if (sampler_) reserve_bursts();
+  if (!defer_prefills_ && !preempted_) prefill_capacity_bound_ = !waiting_.empty();
   return shape_;
 }
 
 // Tokens that the unfinished last request would compute after everyone in the cohort had one.
 std::uint32_t VllmScheduler::tail_chunk() const {
   const Request& request = requests_[tail_];
+  if (is_held_back(request)) return 0;
   const std::uint32_t budget = config_.max_batched_tokens - cohort_.size();
   const std::uint32_t prompt_left =
       request.prompt_tokens - std::min(request.computed, request.prompt_tokens);
@@ -114,6 +117,7 @@ VllmScheduler::Step VllmScheduler::schedule_running(Slot slot) {
     progress_ = true;
     return Step::Done;
   }
+  if (is_held_back(request)) return Step::Done;  // skipped; later ones may decode
   const std::uint32_t prompt_left = request.prompt_tokens - std::min(from, request.prompt_tokens);
   if (!config_.chunked_prefill && !request.split && prompt_left > budget_) return Step::Blocked;
   const std::uint32_t target = from + std::min(request.known() - from, budget_);
@@ -264,6 +268,10 @@ VllmScheduler::Quiet VllmScheduler::quiet(std::uint32_t passes_max) const {
   if (!cohort_formed_ || cohort_.size() == 0 || tail_ != kNoSlot) return {};
   if (!waiting_.empty() && !blocked_for_good()) return {};
   if (cohort_.size() > config_.max_batched_tokens) return {};
+  if (!waiting_.empty() && blocked_ == Blocked::Throttle) {
+    passes_max =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(passes_max, passes_throttled()));
+  }
   const std::uint64_t due = cohort_.passes_to_due();
   const auto wanted = static_cast<std::uint32_t>(std::min<std::uint64_t>(due, passes_max));
   const bool completes = due < passes_max;
@@ -280,6 +288,7 @@ VllmScheduler::Quiet VllmScheduler::quiet(std::uint32_t passes_max) const {
 
 void VllmScheduler::advance(std::span<const Time> ends) {
   if (ends.empty()) return;
+  if (throttles()) note_quiet_passes(ends.size());
   take_promised(static_cast<std::uint32_t>(cohort_.crossings_total(ends.size())));
   for (const Slot slot : cohort_.newcomers) requests_[slot].second_token = ends.front();
   cohort_.newcomers.clear();

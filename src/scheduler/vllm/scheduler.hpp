@@ -96,6 +96,9 @@ class VllmScheduler {
   // behind a head that is blocked or when no seat is free.
   bool submit(Slot slot);
   bool has_work() const { return !running_.empty() || !waiting_.empty(); }
+  // Which pass of its group the next one is, from 0 since all ranks were drained. Asked only with a
+  // prefill interval.
+  void set_wave_step(std::uint64_t step) { wave_step_ = step; }
   // True when the last schedule() computed tokens, admitted or ended a request.
   bool made_progress() const { return progress_; }
 
@@ -152,7 +155,7 @@ class VllmScheduler {
 
  private:
   // Why the head of the waiting queue was not admitted.
-  enum class Blocked : std::uint8_t { Untested, Seats, Pool, Budget };
+  enum class Blocked : std::uint8_t { Untested, Seats, Pool, Budget, Throttle };
   struct Scheduled {
     Slot slot;  // kNoSlot: preempted in the same pass
     std::uint32_t from, to;
@@ -210,6 +213,17 @@ class VllmScheduler {
   void release_kv(Slot slot, bool asked_again);  // of a request that ends
   void note_shortage(Slot slot, std::uint32_t target);
 
+  // Prefills only now and then (throttle.cpp).
+  bool throttles() const { return config_.prefill_schedule_interval > 1; }
+  std::uint64_t passes_throttled() const;
+  bool somebody_decodes() const;
+  bool defers_prefills() const;
+  void note_quiet_passes(std::uint64_t passes);
+  bool waits_for_step(std::uint32_t new_tokens) const { return defer_prefills_ && new_tokens > 1; }
+  bool is_held_back(const Request& request) const {
+    return defer_prefills_ && request.computed < request.prompt_tokens;
+  }
+
   // Ending a pass (completion.cpp).
   void emit(Request& request, Time end, Outcome& outcome);
   std::uint32_t emit_burst(const Scheduled& item, Time end, Outcome& outcome);
@@ -258,10 +272,13 @@ class VllmScheduler {
   std::optional<AcceptanceSampler> sampler_;
   Slot tail_ = kNoSlot;
   Blocked blocked_ = Blocked::Untested;
+  std::uint64_t wave_step_ = 0;
+  bool prefill_capacity_bound_ = false;  // a pass free to prefill left somebody waiting
 
   // The pass being composed.
   perf::StepShape shape_;
   std::uint32_t budget_ = 0;
+  bool defer_prefills_ = false;
   bool preempted_ = false;
   Slot after_gone_ = kNoSlot;  // who followed the request that lost its own place
   bool progress_ = false;

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/rank.hpp"
+
+#include "base/hash.hpp"
+
+namespace servecast::engine {
+
+using scheduler::Admit;
+using scheduler::Request;
+using scheduler::Slot;
+
+Rank::Rank(const scheduler::RankConfig& config, const scheduler::VllmScheduler::Options& options,
+           scheduler::RequestSlab& requests)
+    : scheduler_(config, options, requests), requests_(requests) {}
+
+void Rank::note_pass(Time end, std::uint32_t decode_requests, std::uint64_t decode_context) {
+  ++passes_;
+  const auto when = static_cast<std::uint64_t>(end.ns);
+  fingerprint_ =
+      fold(fingerprint_, when ^ (std::uint64_t{decode_requests} << 44) ^ (decode_context << 20));
+}
+
+// What a pass of steady decode does not have: prompt tokens and endings.
+void Rank::note_changes() {
+  if (shape_.prefill_requests > 0) {
+    fingerprint_ = fold(fingerprint_, shape_.prefill_isl);
+    fingerprint_ =
+        fold(fingerprint_, shape_.prefill_prefix ^ (std::uint64_t{shape_.prefill_requests} << 44));
+  }
+  for (const Slot slot : outcome_.ended) {
+    const Request& request = requests_[slot];
+    fingerprint_ = fold(fingerprint_, request.ordinal ^ (std::uint64_t(request.ending) << 60) ^
+                                          (std::uint64_t(request.reason) << 56));
+    fingerprint_ =
+        fold(fingerprint_, (std::uint64_t{request.generated} << 32) | request.reused_max);
+  }
+}
+
+Time Rank::begin(Time start, Admit admit, const perf::StepTimer& timer) {
+  shape_ = scheduler_.schedule(start, admit);
+  time_ = timer.time(shape_);
+  return start + time_.prefill + time_.decode;
+}
+
+void Rank::note_gaps(const Request& request, GapLedger& gaps, GapLedger* step_gaps) {
+  const std::vector<Time>& times = request.token_times;
+  for (std::size_t i = 1; i < times.size(); ++i) gaps.add((times[i] - times[i - 1]).ns, 1);
+  std::size_t first = 0;  // token of a step
+  for (const std::uint32_t size : request.burst_sizes) {
+    if (first > 0) step_gaps->add((times[first] - times[first - 1]).ns, 1);
+    first += size;
+  }
+}
+
+std::uint32_t Rank::retire(Time end, GapLedger& gaps, GapLedger* step_gaps,
+                           std::vector<Slot>& ended) {
+  for (const std::int64_t gap : outcome_.gaps_ns) gaps.add(gap, 1);
+  for (const std::int64_t gap : outcome_.taken_back) gaps.add(gap, -1);
+  if (scheduler_.keeps_token_times()) {
+    for (const Slot slot : outcome_.ended) {
+      if (requests_[slot].ending == scheduler::Ending::Completed)
+        note_gaps(requests_[slot], gaps, step_gaps);
+    }
+  }
+  const bool speculates = step_gaps != nullptr;
+  accepted_tokens_ += speculates ? outcome_.accepted_tokens : shape_.decode_requests;
+  decode_forwards_ += speculates ? outcome_.decode_forwards : shape_.decode_requests;
+  ended.insert(ended.end(), outcome_.ended.begin(), outcome_.ended.end());
+  note_pass(end, shape_.decode_requests, shape_.decode_context);
+  note_changes();
+  return outcome_.cohort_tokens;
+}
+
+void Rank::advance(std::span<const Time> ends) {
+  const std::uint32_t size = scheduler_.cohort_size();
+  std::uint64_t context = scheduler_.cohort_context();
+  for (const Time end : ends) {
+    note_pass(end, size, context);
+    context += size;
+  }
+  accepted_tokens_ += size * ends.size();
+  decode_forwards_ += size * ends.size();
+  scheduler_.advance(ends);
+}
+
+FinishedPass Rank::capture(Time start, Time end) const {
+  const scheduler::KvCounts kv = scheduler_.kv();
+  FinishedPass captured{.start = start,
+                        .end = end,
+                        .time = {},
+                        .shape = {},
+                        .trace = {},
+                        .events = {},
+                        .blocks_active = kv.active,
+                        .blocks_inactive = kv.inactive,
+                        .blocks_free = kv.free,
+                        .running = scheduler_.running(),
+                        .waiting = scheduler_.waiting()};
+  if (takes_part_) {
+    captured.time = time_;
+    captured.shape = shape_;
+  }
+  return captured;
+}
+
+}  // namespace servecast::engine
