@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/rank.hpp"
 
-#include "base/hash.hpp"
-
 namespace servecast::engine {
 
 using scheduler::Admit;
@@ -12,13 +10,6 @@ using scheduler::Slot;
 Rank::Rank(const scheduler::RankConfig& config, const scheduler::VllmScheduler::Options& options,
            scheduler::RequestSlab& requests)
     : scheduler_(config, options, requests), requests_(requests) {}
-
-void Rank::note_pass(Time end, std::uint32_t decode_requests, std::uint64_t decode_context) {
-  ++passes_;
-  const auto when = static_cast<std::uint64_t>(end.ns);
-  fingerprint_ =
-      fold(fingerprint_, when ^ (std::uint64_t{decode_requests} << 44) ^ (decode_context << 20));
-}
 
 // What a pass of steady decode does not have: prompt tokens and endings.
 void Rank::note_changes() {
@@ -69,18 +60,6 @@ std::uint32_t Rank::retire(Time end, GapLedger& gaps, GapLedger* step_gaps,
   note_pass(end, shape_.decode_requests, shape_.decode_context);
   note_changes();
   return outcome_.cohort_tokens;
-}
-
-void Rank::advance(std::span<const Time> ends) {
-  const std::uint32_t size = scheduler_.cohort_size();
-  std::uint64_t context = scheduler_.cohort_context();
-  for (const Time end : ends) {
-    note_pass(end, size, context);
-    context += size;
-  }
-  accepted_tokens_ += size * ends.size();
-  decode_forwards_ += size * ends.size();
-  scheduler_.advance(ends);
 }
 
 FinishedPass Rank::capture(Time start, Time end) const {

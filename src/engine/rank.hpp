@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "base/time.hpp"
 #include "engine/gap_ledger.hpp"
 #include "perf/step_timer.hpp"
@@ -51,8 +52,20 @@ class Rank {
   // there only with speculation.
   std::uint32_t retire(Time end, GapLedger& gaps, GapLedger* step_gaps,
                        std::vector<scheduler::Slot>& ended);
-  // Quiet passes, one for each of `ends`.
-  void advance(std::span<const Time> ends);
+  // Quiet passes, one for each of `ends`. Calls `note(end)` on the way.
+  template <class Note>
+  void advance(std::span<const Time> ends, Note note) {
+    const std::uint32_t size = scheduler_.cohort_size();
+    std::uint64_t context = scheduler_.cohort_context();
+    for (const Time end : ends) {
+      note(end);
+      note_pass(end, size, context);
+      context += size;
+    }
+    accepted_tokens_ += size * ends.size();
+    decode_forwards_ += size * ends.size();
+    scheduler_.advance(ends);
+  }
 
   // Its part of the pass that starts at `start` and ends at `end`, as it has left the pool;
   // requests that come until then do not show.
@@ -72,7 +85,12 @@ class Rank {
   std::uint64_t fingerprint() const { return fingerprint_; }
 
  private:
-  void note_pass(Time end, std::uint32_t decode_requests, std::uint64_t decode_context);
+  void note_pass(Time end, std::uint32_t decode_requests, std::uint64_t decode_context) {
+    ++passes_;
+    const auto when = static_cast<std::uint64_t>(end.ns);
+    fingerprint_ =
+        fold(fingerprint_, when ^ (std::uint64_t{decode_requests} << 44) ^ (decode_context << 20));
+  }
   void note_changes();
   static void note_gaps(const scheduler::Request& request, GapLedger& gaps, GapLedger* step_gaps);
 

@@ -179,15 +179,24 @@ void Worker::retire_pass() {
 void Worker::commit(std::size_t passes) {
   enter_wave(passes);
   const std::span<const Time> ends(ends_.data() + next_, passes);
-  std::uint64_t members = 0;
+  std::int64_t members = 0;
+  for (const Rank& rank : ranks_) {
+    if (rank.takes_part()) members += rank.scheduler().cohort_size();
+  }
+  // Everyone's gaps are counted beside the account of the first rank: most workers have no other,
+  // and the two do not wait for each other.
+  bool counted = false;
   for (Rank& rank : ranks_) {
     if (!rank.takes_part()) continue;
-    members += rank.scheduler().cohort_size();
-    rank.advance(ends);
-  }
-  for (const Time end : ends) {
-    gaps_.add((end - last_end_).ns, static_cast<std::int64_t>(members));
-    last_end_ = end;
+    if (counted) {
+      rank.advance(ends, [](Time) {});
+      continue;
+    }
+    counted = true;
+    rank.advance(ends, [&](Time end) {
+      gaps_.add((end - last_end_).ns, members);
+      last_end_ = end;
+    });
   }
   passes_ += passes;
   next_ += passes;
