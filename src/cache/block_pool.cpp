@@ -91,20 +91,6 @@ bool BlockPool::index_erase(BlockIndex block) {
   return true;
 }
 
-void BlockPool::append(BlockIndex block) {
-  Entry& entry = entries_[block];
-  entry.older = youngest_;
-  entry.younger = kNoBlock;
-  (youngest_ == kNoBlock ? oldest_ : entries_[youngest_].younger) = block;
-  youngest_ = block;
-}
-
-void BlockPool::unlink(BlockIndex block) {
-  const Entry& entry = entries_[block];
-  (entry.older == kNoBlock ? oldest_ : entries_[entry.older].younger) = entry.younger;
-  (entry.younger == kNoBlock ? youngest_ : entries_[entry.younger].older) = entry.older;
-}
-
 void BlockPool::take_evicting(std::uint32_t count) {
   SERVECAST_CHECK(count <= room());
   std::uint32_t missing = count - free_;
@@ -112,17 +98,17 @@ void BlockPool::take_evicting(std::uint32_t count) {
   inactive_ -= missing;
   evictions_ += missing;
   while (missing > 0) {
-    const BlockIndex block = oldest_;
+    const BlockIndex block = lru_.oldest();
     Entry& entry = entries_[block];
     if (entry.references == kSpan) {
       const auto part = static_cast<std::uint32_t>(std::min<std::uint64_t>(missing, entry.name));
       entry.name -= part;
       missing -= part;
       if (entry.name > 0) break;
-      unlink(block);
+      lru_.unlink(entries_, block);
     } else {
       --missing;
-      unlink(block);
+      lru_.unlink(entries_, block);
       if (index_erase(block) && keep_evicted_) evicted_names_.push_back(entry.name);
     }
     free_entry(block);
@@ -140,7 +126,7 @@ bool BlockPool::reserve(std::span<const BlockIndex> prefix, std::uint32_t fresh)
   for (const BlockIndex block : prefix) {
     Entry& entry = entries_[block];
     if (entry.references++ == 0) {
-      unlink(block);
+      lru_.unlink(entries_, block);
       --inactive_;
     }
   }
@@ -157,38 +143,36 @@ void BlockPool::release(BlockIndex block) {
   Entry& entry = entries_[block];
   SERVECAST_DCHECK(entry.references > 0 && entry.references < kFree);
   if (--entry.references > 0) return;
-  append(block);
+  lru_.append(entries_, block);
   ++inactive_;
 }
 
 void BlockPool::retire(std::uint64_t name) {
   const BlockIndex block = new_entry(name, 0);
   index_insert(block);
-  append(block);
+  lru_.append(entries_, block);
   ++inactive_;
 }
 
 void BlockPool::retire_unnamed(std::uint32_t count) {
   if (count == 0) return;
   inactive_ += count;
-  if (youngest_ != kNoBlock && entries_[youngest_].references == kSpan) {
-    entries_[youngest_].name += count;  // neighbours that nobody can tell apart
+  const BlockIndex youngest = lru_.youngest();
+  if (youngest != kNoBlock && entries_[youngest].references == kSpan) {
+    entries_[youngest].name += count;  // neighbours that nobody can tell apart
     return;
   }
-  append(new_entry(count, kSpan));
+  lru_.append(entries_, new_entry(count, kSpan));
 }
 
 void BlockPool::verify() const {
   SERVECAST_CHECK(free_ + inactive_ <= capacity_);
   std::uint32_t listed = 0;
-  for (BlockIndex at = oldest_, before = kNoBlock; at != kNoBlock; at = entries_[at].younger) {
-    const Entry& entry = entries_[at];
-    SERVECAST_CHECK(entry.older == before);
+  lru_.verify(entries_, [&](BlockIndex block) {
+    const Entry& entry = entries_[block];
     SERVECAST_CHECK(entry.references == 0 || (entry.references == kSpan && entry.name > 0));
     listed += entry.references == kSpan ? static_cast<std::uint32_t>(entry.name) : 1;
-    before = at;
-    SERVECAST_CHECK(entry.younger != kNoBlock || at == youngest_);
-  }
+  });
   SERVECAST_CHECK(listed == inactive_);
   std::uint32_t primaries = 0, indexed = 0, named = 0;
   for (std::size_t i = 0; i < heads_.size(); ++i) {

@@ -21,11 +21,9 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "cache/lru_list.hpp"
 
 namespace servecast::cache {
-
-using BlockIndex = std::uint32_t;
-inline constexpr BlockIndex kNoBlock = UINT32_MAX;
 
 class BlockPool {
  public:
@@ -96,8 +94,6 @@ class BlockPool {
   bool index_insert(BlockIndex block);  // true when it is the only copy
   bool index_erase(BlockIndex block);   // true when it was the only copy
   void grow_index();
-  void append(BlockIndex block);  // to the LRU list as youngest
-  void unlink(BlockIndex block);
   void take_evicting(std::uint32_t count);
   std::size_t slot(std::uint64_t name) const {
     return static_cast<std::size_t>(name) & (heads_.size() - 1);
@@ -109,7 +105,7 @@ class BlockPool {
   std::uint64_t evictions_ = 0;
   std::vector<Entry> entries_;
   BlockIndex free_entries_ = kNoBlock;
-  BlockIndex oldest_ = kNoBlock, youngest_ = kNoBlock;
+  LruList lru_;
   std::vector<BlockIndex> heads_;  // a power of two; grows with the number of names
   std::uint32_t names_ = 0;
   bool keep_evicted_ = false;

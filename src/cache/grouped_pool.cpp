@@ -113,24 +113,18 @@ void GroupedPool::grow_index() {
 }
 
 void GroupedPool::append(BlockIndex block) {
-  Block& entry = blocks_[block];
-  entry.older = youngest_;
-  entry.younger = kNoBlock;
-  (youngest_ == kNoBlock ? oldest_ : blocks_[youngest_].younger) = block;
-  youngest_ = block;
+  lru_.append(blocks_, block);
   ++cached_;
 }
 
 void GroupedPool::unlink(BlockIndex block) {
-  const Block& entry = blocks_[block];
-  (entry.older == kNoBlock ? oldest_ : blocks_[entry.older].younger) = entry.younger;
-  (entry.younger == kNoBlock ? youngest_ : blocks_[entry.younger].older) = entry.older;
   SERVECAST_CHECK(cached_ > 0);
+  lru_.unlink(blocks_, block);
   --cached_;
 }
 
 void GroupedPool::evict_oldest() {
-  const BlockIndex block = oldest_;
+  const BlockIndex block = lru_.oldest();
   SERVECAST_CHECK(block != kNoBlock);
   unlink(block);
   while (has_keys(block)) unlink_key(blocks_[block].keys);
@@ -141,13 +135,11 @@ void GroupedPool::evict_oldest() {
 void GroupedPool::verify() const {
   SERVECAST_CHECK(blocks_.size() <= capacity_ && free() + cached_ <= capacity_);
   std::uint32_t listed = 0;
-  BlockIndex before = kNoBlock;
-  for (BlockIndex at = oldest_; at != kNoBlock; at = blocks_[at].younger) {
-    SERVECAST_CHECK(blocks_[at].older == before && !is_held(at) && has_keys(at));
-    SERVECAST_CHECK(++listed <= cached_);  // no cycle
-    before = at;
-  }
-  SERVECAST_CHECK(listed == cached_ && before == youngest_);
+  lru_.verify(blocks_, [&](BlockIndex block) {
+    SERVECAST_CHECK(!is_held(block) && has_keys(block));
+    SERVECAST_CHECK(++listed <= cached_);
+  });
+  SERVECAST_CHECK(listed == cached_);
 
   std::uint32_t held_blocks = 0, keys = 0;
   for (BlockIndex block = 0; block < blocks_.size(); ++block) {

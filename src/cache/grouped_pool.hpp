@@ -86,7 +86,7 @@ class GroupedPool {
   void link_key(KeyIndex at);  // to the end of its chain
   void unlink_key(KeyIndex at);
   void grow_index();
-  void append(BlockIndex block);  // to the LRU list as youngest
+  void append(BlockIndex block);  // to the LRU list
   void unlink(BlockIndex block);
   void evict_oldest();
 
@@ -95,7 +95,7 @@ class GroupedPool {
   std::uint64_t evictions_ = 0, mutations_ = 0;
   std::vector<Block> blocks_;  // those that were ever used
   std::vector<BlockIndex> free_blocks_;
-  BlockIndex oldest_ = kNoBlock, youngest_ = kNoBlock;
+  LruList lru_;
   std::vector<Key> keys_;
   KeyIndex free_keys_ = kNoKey;
   std::uint32_t key_count_ = 0;

@@ -81,7 +81,7 @@ bool KeyedPool::erase_from_index(BlockIndex block, const BlockKey& key) {
 }
 
 void KeyedPool::evict_oldest() {
-  const BlockIndex block = oldest_;
+  const BlockIndex block = lru_.oldest();
   unlink(block);
   Block& entry = blocks_[block];
   for (const BlockKey& key : entry.keys) {
@@ -94,32 +94,23 @@ void KeyedPool::evict_oldest() {
 }
 
 void KeyedPool::append(BlockIndex block) {
-  Block& entry = blocks_[block];
-  entry.older = youngest_;
-  entry.younger = kNoBlock;
-  (youngest_ == kNoBlock ? oldest_ : blocks_[youngest_].younger) = block;
-  youngest_ = block;
+  lru_.append(blocks_, block);
   ++inactive_;
 }
 
 void KeyedPool::unlink(BlockIndex block) {
-  const Block& entry = blocks_[block];
-  (entry.older == kNoBlock ? oldest_ : blocks_[entry.older].younger) = entry.younger;
-  (entry.younger == kNoBlock ? youngest_ : blocks_[entry.younger].older) = entry.older;
   SERVECAST_CHECK(inactive_ > 0);
+  lru_.unlink(blocks_, block);
   --inactive_;
 }
 
 void KeyedPool::verify() const {
   SERVECAST_CHECK(blocks_.size() <= capacity_ && free() + inactive_ <= capacity_);
   std::uint32_t listed = 0;
-  for (BlockIndex at = oldest_, before = kNoBlock; at != kNoBlock; at = blocks_[at].younger) {
-    const Block& block = blocks_[at];
-    SERVECAST_CHECK(block.older == before && block.references == 0 && !block.keys.empty());
-    SERVECAST_CHECK(++listed <= inactive_);  // no cycle
-    SERVECAST_CHECK(block.younger != kNoBlock || at == youngest_);
-    before = at;
-  }
+  lru_.verify(blocks_, [&](BlockIndex block) {
+    SERVECAST_CHECK(blocks_[block].references == 0 && !blocks_[block].keys.empty());
+    SERVECAST_CHECK(++listed <= inactive_);
+  });
   SERVECAST_CHECK(listed == inactive_);
 
   std::uint32_t referenced = 0;

@@ -109,7 +109,7 @@ class KeyedPool {
   Index& index_of(const BlockKey& key) { return key.kind == KeyKind::State ? states_ : pages_; }
   bool erase_from_index(BlockIndex block, const BlockKey& key);  // true when it was the only copy
   void evict_oldest();
-  void append(BlockIndex block);  // to the LRU list as youngest
+  void append(BlockIndex block);  // to the LRU list
   void unlink(BlockIndex block);
 
   std::uint32_t capacity_;
@@ -117,7 +117,7 @@ class KeyedPool {
   std::uint64_t evictions_ = 0, removals_ = 0;
   std::vector<Block> blocks_;  // those that were ever used
   std::vector<BlockIndex> free_blocks_;
-  BlockIndex oldest_ = kNoBlock, youngest_ = kNoBlock;
+  LruList lru_;
   Index pages_;   // full pages and tails: a position is one or the other, so hashes do not meet
   Index states_;  // apart, so that looking for tokens is not slowed down by them
   bool keep_evicted_ = false;
