@@ -12,9 +12,10 @@ namespace servecast::scheduler {
 // included. vLLM reserves these slots while it schedules, so a victim leaves the whole batch.
 void VllmScheduler::reserve_bursts() {
   const std::uint32_t width = config_.speculation->width();
-  const auto burst_blocks = [&](const Request& request) {
-    return blocks_for(request.known() + std::min(width, request.remaining()));
+  const auto burst_end = [&](const Request& request) {
+    return request.known() + std::min(width, request.remaining());
   };
+  const auto burst_blocks = [&](const Request& request) { return blocks_for(burst_end(request)); };
   const auto verifies = [&](const Scheduled& item) {
     return item.slot != kNoSlot && item.to == requests_[item.slot].known() &&
            requests_[item.slot].remaining() > 0;
@@ -22,15 +23,9 @@ void VllmScheduler::reserve_bursts() {
   for (std::size_t i = 0; i < scheduled_.size(); ++i) {
     if (!verifies(scheduled_[i])) continue;
     const Slot slot = scheduled_[i].slot;
-    Request& request = requests_[slot];
-    if (burst_blocks(request) <= pool_.capacity()) continue;
-    request.blocks_needed = burst_blocks(request);
-    request.blocks_available = pool_.capacity();
+    if (burst_blocks(requests_[slot]) <= pool_.capacity()) continue;
     undo_scheduled(slot);
-    running_.remove(requests_, slot);
-    release_blocks(request, false);
-    failed_.push_back(slot);
-    progress_ = true;
+    fail_running(slot, burst_end(requests_[slot]));
   }
   for (;;) {
     std::uint32_t missing = 0;
