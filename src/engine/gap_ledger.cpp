@@ -18,8 +18,7 @@ GapLedger::GapLedger(std::uint64_t distinct_max)
 void GapLedger::insert(std::uint64_t gap, std::uint64_t times) {
   if (distinct_ == distinct_max_) {
     turn_into_buckets();
-    buckets_[bucket_of(gap)] += times;
-    bucketed_.add(gap, times);
+    add_bucketed(gap, times);
     return;
   }
   if (2 * (distinct_ + 1) > cells_.size()) grow();

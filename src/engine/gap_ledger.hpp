@@ -29,8 +29,7 @@ class GapLedger {
     if (exact_) {
       add_exact(gap, times);
     } else {
-      buckets_[bucket_of(gap)] += times;
-      bucketed_.add(gap, times);
+      add_bucketed(gap, times);
     }
   }
 
@@ -72,6 +71,10 @@ class GapLedger {
   }
   std::size_t slot(std::uint64_t gap) const {
     return static_cast<std::size_t>((gap * 0x9E3779B97F4A7C15ULL) >> shift_);
+  }
+  void add_bucketed(std::uint64_t gap, std::uint64_t times) {
+    buckets_[bucket_of(gap)] += times;
+    bucketed_.add(gap, times);
   }
   void insert(std::uint64_t gap, std::uint64_t times);
   void grow();
