@@ -76,8 +76,7 @@ ByteVerdict GroupedBytes::judge(const ByteCandidate& candidate) const {
   SERVECAST_CHECK(candidate.known > 0);
   const std::uint64_t least = bytes(candidate.known - 1, candidate.known);
   if (least > capacity_) return {.kind = Kind::Reject, .bytes_needed = least};
-  const bool whole_waits = !candidate.chunked_prefill && candidate.known > candidate.budget;
-  if (candidate.budget == 0 || whole_waits) return {.kind = Kind::Wait, .bytes_needed = least};
+  if (candidate.budget == 0) return {.kind = Kind::Wait, .bytes_needed = least};
   const std::uint64_t first = bytes(0, std::min(candidate.known, candidate.budget));
   if (first > capacity_) return {.kind = Kind::Oversized, .bytes_needed = first};
   return {.kind = first > free_bytes() ? Kind::Wait : Kind::Admit, .bytes_needed = first};

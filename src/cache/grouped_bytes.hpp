@@ -61,9 +61,8 @@ struct ByteVerdict {
 
 // A waiting request.
 struct ByteCandidate {
-  std::uint32_t known = 0;      // tokens; at least 1
-  std::uint32_t budget = 0;     // tokens that this pass still has
-  bool chunked_prefill = true;  // false: all known tokens or none
+  std::uint32_t known = 0;   // tokens; at least 1
+  std::uint32_t budget = 0;  // tokens that this pass still has
 };
 
 class GroupedBytes {

@@ -140,8 +140,6 @@ TEST(GroupedBytes, RejectWhatOverflows) {
 TEST(GroupedBytes, LetARequestWaitForBudgetAndForBytes) {
   GroupedBytes pool({paged(full(4), 8)}, 32);
   EXPECT_EQ(pool.judge({.known = 8, .budget = 0}).kind, Kind::Wait);
-  EXPECT_EQ(pool.judge({.known = 8, .budget = 7, .chunked_prefill = false}).kind, Kind::Wait);
-  EXPECT_EQ(pool.judge({.known = 8, .budget = 8, .chunked_prefill = false}).kind, Kind::Admit);
   ByteLease other;
   ASSERT_TRUE(pool.allocate(other, 0, 12));
   EXPECT_EQ(pool.judge({.known = 8, .budget = 8}),

@@ -106,6 +106,23 @@ bool GroupedBlocks::fits(const GroupedLease& lease, const GroupedStep& step) con
   return alone && taken(lease, step) <= room;
 }
 
+bool GroupedBlocks::fits_alone(const GroupedLease& lease, const KnownTokens& tokens,
+                               std::uint32_t count) const {
+  const std::uint64_t fresh = taken(lease, step_of(lease, tokens, lease.computed + count));
+  // Nearly always it fits by this bound, which looks at no block.
+  std::uint64_t held_at_most = 0;
+  for (const Table& table : lease.tables) held_at_most += table.blocks.size() - table.first;
+  if (held_at_most + fresh <= capacity()) return true;
+  std::uint64_t held = 0;
+  for (std::uint32_t g = 0; g < group_count(); ++g) {
+    const Table& table = lease.tables[g];
+    const std::uint64_t gone = rules_.groups[g].skipped_tokens(lease.computed) / rules_.groups[g].block;
+    for (std::uint64_t i = gone; i < table.blocks.size(); ++i)
+      held += table.blocks[i] == kNoBlock ? 0 : 1;
+  }
+  return held + fresh <= capacity();
+}
+
 // Blocks that allocate() would make available before it takes any.
 std::uint32_t GroupedBlocks::given_back(const GroupedLease& lease) const {
   std::uint32_t count = 0;

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "cache/grouped_blocks.hpp"
 #include "config/places.hpp"
 #include "replay/simulation.hpp"
 
@@ -33,10 +34,21 @@ Object deployment_section(const Prepared& prepared) {
   const std::uint64_t ranks = deployment.ranks_per_worker;
   Object section{{"workers", deployment.workers},
                  {"ranks_per_worker", ranks},
-                 {"gpus_per_worker", deployment.gpus_per_worker},
-                 {"kv_blocks_per_rank", deployment.rank.blocks},
-                 {"kv_blocks_per_worker", ranks * deployment.rank.blocks},
-                 {"kv_block_tokens", deployment.rank.block_tokens}};
+                 {"gpus_per_worker", deployment.gpus_per_worker}};
+  if (const auto& grouped = deployment.rank.grouped) {
+    section.push_back({"kv_cache_groups", grouped->groups.size()});
+    section.push_back({"kv_cache_capacity_bytes", grouped->capacity_bytes});
+    section.push_back({"prefix_caching", deployment.rank.prefix_caching});
+    section.push_back({"cold_reason", prepared.deployed.cold_reason});
+    if (!grouped->rules) return section;
+    section.push_back({"kv_blocks_per_rank", grouped->rules->blocks});
+    section.push_back({"kv_block_bytes", grouped->rules->page_bytes});
+    section.push_back({"prefix_match_unit", grouped->rules->unit});
+    return section;
+  }
+  section.push_back({"kv_blocks_per_rank", deployment.rank.blocks});
+  section.push_back({"kv_blocks_per_worker", ranks * deployment.rank.blocks});
+  section.push_back({"kv_block_tokens", deployment.rank.block_tokens});
   if (const auto& state = deployment.rank.state) {
     section.push_back({"state_blocks_per_request", state->blocks});
     if (state->match_unit > 0) section.push_back({"prefix_match_unit", state->match_unit});
@@ -50,6 +62,14 @@ std::string cache_text(const replay::Deployment& deployment) {
   std::string text;
   if (deployment.ranks_per_worker > 1)
     text = fmt::format("{} attention-DP ranks with ", deployment.ranks_per_worker);
+  if (rank.grouped) {
+    if (!rank.grouped->rules)
+      return text + fmt::format("{} bytes of KV in {} groups each", rank.grouped->capacity_bytes,
+                                rank.grouped->groups.size());
+    return text + fmt::format("{} KV blocks of {} bytes in {} groups each",
+                              rank.grouped->rules->blocks, rank.grouped->rules->page_bytes,
+                              rank.grouped->groups.size());
+  }
   text += fmt::format("{} KV blocks of {} tokens each", rank.blocks, rank.block_tokens);
   if (rank.state)
     text += fmt::format(", of which the state of a request takes {}", rank.state->blocks);
@@ -80,7 +100,30 @@ Object traffic_section(const Prepared& prepared) {
           {"rows_delta_suspect", notes.rows_delta_suspect}};
 }
 
-report::RunFacts facts_of(const Prepared& prepared) {
+// What the pools of grouped caches hold at the end, rank by rank (replay.md 19). Cached blocks
+// that nobody references are physically used, not actively (engine-vllm.md 3.3).
+report::Array pools_section(const replay::RunTotals& totals) {
+  report::Array rows;
+  for (std::size_t p = 0; p < totals.pools.size(); ++p) {
+    const replay::PoolState& pool = totals.pools[p];
+    const cache::GroupedUsage usage{.used_bytes = pool.used_bytes,
+                                    .cached_bytes = pool.cached_bytes,
+                                    .capacity_bytes = pool.capacity_bytes};
+    rows.push_back(Object{{"worker_id", p / totals.ranks_per_worker},
+                          {"dp_rank", p % totals.ranks_per_worker},
+                          {"active_blocks", pool.active},
+                          {"inactive_blocks", pool.inactive},
+                          {"total_blocks", 0},
+                          {"kv_cache_used_bytes", usage.used_bytes},
+                          {"kv_cache_cached_bytes", usage.cached_bytes},
+                          {"kv_cache_capacity_bytes", usage.capacity_bytes},
+                          {"active_cache_usage", usage.active()},
+                          {"physical_cache_usage", usage.physical()}});
+  }
+  return rows;
+}
+
+report::RunFacts facts_of(const Prepared& prepared, const replay::RunTotals& totals) {
   report::RunFacts facts;
   facts.provenance = perf::to_string(prepared.deployed.deployment.timer->provenance());
   facts.sections = {{"model", model_section(prepared)},
@@ -88,6 +131,8 @@ report::RunFacts facts_of(const Prepared& prepared) {
                     {"traffic", traffic_section(prepared)}};
   if (prepared.deployed.memory)
     facts.sections.push_back({"memory", memory_section(*prepared.deployed.memory)});
+  if (prepared.deployed.deployment.rank.grouped)
+    facts.sections.push_back({"kv_pools", pools_section(totals)});
   report::Array lines;
   for (const std::string& line : warnings(prepared)) lines.emplace_back(line);
   facts.sections.push_back({"warnings", std::move(lines)});
@@ -125,7 +170,7 @@ Result<Prediction> run(const Prepared& prepared, const RunOptions& options) {
   Result<replay::RunTotals> totals =
       replay::run(prepared.deployed.deployment, prepared.workload, replay_options, *collector);
   if (!totals) return tl::unexpected(std::move(totals.error()));
-  Result<report::Report> report = report::make_report(*collector, *totals, facts_of(prepared));
+  Result<report::Report> report = report::make_report(*collector, *totals, facts_of(prepared, *totals));
   if (!report) return tl::unexpected(std::move(report.error()));
   return Prediction{std::move(*report), std::move(collector), std::move(*totals)};
 }

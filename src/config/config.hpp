@@ -14,6 +14,7 @@
 
 #include "base/problem.hpp"
 #include "base/time.hpp"
+#include "cache/kv_groups.hpp"
 #include "catalog/kinds.hpp"
 #include "config/setting.hpp"
 #include "perf/placement.hpp"
@@ -41,6 +42,15 @@ struct Timing {
   perf::SpeedRatios ratios = {};
 };
 
+// Grouped KV caches as written; without groups there are none. The gate judges them in deploy().
+struct Grouped {
+  std::vector<cache::KvGroup> groups = {};
+  std::optional<std::uint32_t> match_unit = {};  // tokens; that of a state cache too
+  std::optional<cache::ProbeEvidence> evidence = {};
+  std::optional<std::string> version = {};  // of vLLM
+  bool key_output_blocks = true;
+};
+
 struct Engine {
   std::string model = {};  // as written; the catalog finds the card
   std::string hardware = {};
@@ -50,6 +60,7 @@ struct Engine {
   perf::Parallelism parallelism = {};  // of one worker
   scheduler::RankConfig rank = {};     // blocks and max_model_len are filled by deployment()
   std::optional<std::uint64_t> kv_bytes_per_token = {};  // nothing: from the model
+  Grouped grouped = {};
   Capacity capacity = {};
   Timing timing = {};
 

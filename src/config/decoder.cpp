@@ -248,6 +248,31 @@ bool Decoder::single(std::string_view name, std::string& value, std::string_view
   return true;
 }
 
+bool Decoder::list(std::string_view name, std::string_view help, const Describe& fields) {
+  const Value* given = take(name);
+  if (given == nullptr || given->kind == Value::Kind::Null) {
+    record(name, std::nullopt, given, help);
+    return false;
+  }
+  if (given->kind != Value::Kind::Sequence) {
+    wrong_type(name, *given, "a list of mappings", "start each item with '-'");
+    return true;
+  }
+  if (given->items.empty()) record(name, "[]", given, help);
+  for (std::size_t i = 0; i < given->items.size(); ++i) {
+    const Value& item = given->items[i];
+    const std::string item_name = fmt::format("{}[{}]", name, i);
+    if (item.kind != Value::Kind::Mapping) {
+      wrong_type(item_name, item, "a mapping");
+      continue;
+    }
+    Decoder child(&item, path_of(item_name), item.place, shared_);
+    fields(child);
+    child.finish();
+  }
+  return !given->items.empty();
+}
+
 bool Decoder::numbers(std::string_view name, std::vector<double>& values, const Real& limits,
                       std::string_view help) {
   const Value* given = take(name);

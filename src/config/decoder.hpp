@@ -33,6 +33,7 @@ class Decoder final : public Fields {
   void finish();
 
   bool single(std::string_view name, std::string& value, std::string_view help) override;
+  bool list(std::string_view name, std::string_view help, const Describe& fields) override;
   bool numbers(std::string_view name, std::vector<double>& values, const Real& limits,
                std::string_view help) override;
   bool mapping(std::string_view name, Presence presence, std::string_view help,

@@ -9,6 +9,7 @@
 
 #include "catalog/model_card.hpp"
 #include "catalog/system_card.hpp"
+#include "config/grouped.hpp"
 #include "config/places.hpp"
 #include "perf/timers.hpp"
 
@@ -96,6 +97,14 @@ void set_capacity(const Config& config, Deployed& deployed, Problems& problems) 
     problems.push_back({"memory.does_not_fit", "engine: " + capacity.error().sentence,
                         place_of(config, "engine.model"),
                         "use more GPUs per worker, other hardware or a smaller model"});
+  const bool is_grouped = !engine.grouped.groups.empty() || engine.grouped.version;
+  if (is_grouped && (is_fixed || capacity))
+    set_grouped(config, is_fixed ? engine.capacity.bytes.value_or(0) : capacity->kv_bytes, deployed,
+                problems);
+  if (is_grouped) {
+    if (!is_fixed && capacity) deployed.memory = *capacity;
+    return;
+  }
   if (is_fixed) {
     rank.blocks = static_cast<std::uint32_t>(engine.fixed_blocks());
     return;

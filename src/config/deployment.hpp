@@ -22,6 +22,8 @@ struct Deployed {
   replay::Deployment deployment;
   perf::Placement placement;               // holds the cards used
   std::optional<perf::KvCapacity> memory;  // nothing when the capacity is fixed
+  // Why grouped caches run without the prefix caching that was asked for.
+  std::optional<std::string> cold_reason;
   std::vector<std::string> warnings;       // one line each
 };
 

@@ -45,12 +45,12 @@ struct Form {
 struct CacheForm {
   bool block_size_is_given = false;
   std::optional<std::uint64_t> state_bytes = {};  // of the recurrent state of a request
-  std::optional<std::uint32_t> match_unit = {};
   cache::AlignBoundary boundary = cache::AlignBoundary::PromptMinusOne;
+  bool key_output_blocks_is_given = false;
 };
 // Fields of kv_cache, fields of vllm, and the rules between them and the rest of the worker.
-void describe_caches(Fields& f, CacheForm& caches);
-void describe_cache_versions(Fields& f, CacheForm& caches);
+void describe_caches(Fields& f, Engine& engine, CacheForm& caches);
+void describe_cache_versions(Fields& f, Engine& engine, CacheForm& caches);
 void set_caches(Fields& worker, Engine& engine, const CacheForm& caches);
 
 void describe(Fields& f, Form& form);

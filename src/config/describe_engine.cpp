@@ -59,7 +59,7 @@ void describe_capacity(Fields& f, Capacity& capacity) {
                 [&](Fields& b) {
                   b.whole("blocks", capacity.blocks, {.min = 1}, "KV blocks of a rank.");
                   b.whole("bytes", capacity.bytes, {.min = 1},
-                          "KV bytes of a rank on one GPU; needs bytes_per_token.");
+                          "KV bytes of a rank on one GPU; needs bytes_per_token or groups.");
                 },
                 {}},
            });
@@ -78,12 +78,12 @@ void describe_kv_cache(Fields& f, Engine& engine, CacheForm& caches) {
           "KV bytes of a token on one GPU; auto takes them from the model.", "auto");
   f.mapping("capacity", Presence::Defaulted, "Size of the KV cache of a rank.",
             [&](Fields& b) { describe_capacity(b, engine.capacity); });
-  describe_caches(f, caches);
+  describe_caches(f, engine, caches);
   f.later("host_offload", "", "KV offload to host memory is not supported yet");
   f.later("g3_offload", "", "KV offload to disk is not supported yet");
   f.later("tiers", "", "KV cache tiers are not supported yet");
   f.later("kvcr", "", "pulling KV from peers is not supported yet");
-  if (!f.is_clean() || !engine.capacity.bytes) return;
+  if (!f.is_clean() || !engine.capacity.bytes || !engine.grouped.groups.empty()) return;
   if (!engine.kv_bytes_per_token) {
     f.refuse("bytes_per_token", "must be a number when capacity.bytes is given",
              "write the bytes of one token, or give capacity.blocks");
@@ -179,7 +179,8 @@ void describe_nextn(Fields& f, scheduler::RankConfig& rank) {
         scheduler::Speculation{.rates = scheduler::rates_of_accepted(*accepted, drafts)};
 }
 
-void describe_vllm(Fields& f, scheduler::RankConfig& rank, CacheForm& caches) {
+void describe_vllm(Fields& f, Engine& engine, CacheForm& caches) {
+  scheduler::RankConfig& rank = engine.rank;
   f.word<scheduler::PreemptionMode>(
       "preemption_mode", rank.preemption_mode,
       {{"lifo", scheduler::PreemptionMode::Lifo, {}},
@@ -191,7 +192,7 @@ void describe_vllm(Fields& f, scheduler::RankConfig& rank, CacheForm& caches) {
                                       "In which order requests wait: as they arrive, or by the "
                                       "trace's priority, lowest first; then "
                                       "the least urgent loses its KV first.");
-  describe_cache_versions(f, caches);
+  describe_cache_versions(f, engine, caches);
   const bool above = rank.speculation.has_value();
   if (describe_ngram(f, rank) && above && f.is_clean())
     f.refuse("speculation", "goes not together with engine.nextn or engine.speculation",
@@ -256,7 +257,7 @@ void describe_worker(Fields& f, Engine& engine) {
   f.mapping("timing", Presence::Defaulted, "How long forward passes take.",
             [&](Fields& b) { describe_timing(b, engine.timing); });
   describe_engine_block(f, engine, EngineKind::Vllm, "Settings that only vLLM has.",
-                        [&](Fields& b) { describe_vllm(b, engine.rank, caches); });
+                        [&](Fields& b) { describe_vllm(b, engine, caches); });
   describe_engine_block(f, engine, EngineKind::TensorRtLlm, "Settings that only TensorRT-LLM has.",
                         describe_trtllm);
   set_caches(f, engine, caches);
@@ -300,8 +301,8 @@ void describe_engine(Fields& f, Engine& engine) {
                 {"disaggregated", {}, "separate prefill and decode workers are not supported yet"},
                 {"afd", {}, "attention/FFN disaggregation is not supported"}},
                "How prefill and decode are spread over workers.");
-  f.text("model", engine.model, true, "Name of the model, such as Qwen/Qwen3-32B.");
-  f.text("hardware", engine.hardware, true, "Name of the system, such as h200_sxm.");
+  f.text("model", engine.model, "Name of the model, such as Qwen/Qwen3-32B.");
+  f.text("hardware", engine.hardware, "Name of the system, such as h200_sxm.");
   f.word<EngineKind>("backend", engine.backend,
                      {{"vllm", EngineKind::Vllm, {}},
                       {"sglang", {}, "this engine is not supported yet"},

@@ -67,9 +67,31 @@ bool Fields::boolean(std::string_view name, bool& value, std::string_view help) 
   return given;
 }
 
-bool Fields::text(std::string_view name, std::string& value, bool required, std::string_view help) {
+bool Fields::boolean(std::string_view name, std::optional<bool>& value, std::string_view help) {
+  Item field = scalar_item(name, Item::Type::Boolean, help);
+  field.optional = true;
+  std::optional<ScalarValue> scalar;
+  if (value) scalar = *value;
+  const bool given = item(field, scalar);
+  value.reset();
+  if (scalar) value = std::get<bool>(*scalar);
+  return given;
+}
+
+bool Fields::text(std::string_view name, std::optional<std::string>& value, std::string_view help) {
   Item field = scalar_item(name, Item::Type::Text, help);
-  field.required = required;
+  field.optional = true;
+  std::optional<ScalarValue> scalar;
+  if (value) scalar = *value;
+  const bool given = item(field, scalar);
+  value.reset();
+  if (scalar) value = std::get<std::string>(*scalar);
+  return given;
+}
+
+bool Fields::text(std::string_view name, std::string& value, std::string_view help) {
+  Item field = scalar_item(name, Item::Type::Text, help);
+  field.required = true;
   std::optional<ScalarValue> scalar = value;
   const bool given = item(field, scalar);
   value = std::get<std::string>(*scalar);

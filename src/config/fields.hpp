@@ -96,14 +96,22 @@ class Fields {
   bool real(std::string_view name, std::optional<double>& value, Real limits,
             std::string_view help);
   bool boolean(std::string_view name, bool& value, std::string_view help);
-  bool text(std::string_view name, std::string& value, bool required, std::string_view help);
+  bool boolean(std::string_view name, std::optional<bool>& value, std::string_view help);
+  bool text(std::string_view name, std::string& value, std::string_view help);  // required
+  bool text(std::string_view name, std::optional<std::string>& value, std::string_view help);
   bool seed(std::string_view name, std::uint64_t& value, std::string_view help);
   template <class E>
   bool word(std::string_view name, E& value, const std::vector<Word<E>>& words,
             std::string_view help);
+  template <class E>
+  bool word(std::string_view name, std::optional<E>& value, const std::vector<Word<E>>& words,
+            std::string_view help);
 
   // A list of exactly one text (lists of files that may grow later).
   virtual bool single(std::string_view name, std::string& value, std::string_view help) = 0;
+  // A list of mappings, each described by `fields`, which is called with a new item; null and an
+  // absent list are empty. Returns whether the document has any.
+  virtual bool list(std::string_view name, std::string_view help, const Describe& fields) = 0;
   // A required list of numbers, each within `limits`.
   virtual bool numbers(std::string_view name, std::vector<double>& values, const Real& limits,
                        std::string_view help) = 0;
@@ -126,6 +134,11 @@ class Fields {
  protected:
   // Puts the document's value into `value`; nullopt there means absent.
   virtual bool item(const Item& item, std::optional<ScalarValue>& value) = 0;
+
+ private:
+  template <class E>
+  static Item word_item(std::string_view name, const std::vector<Word<E>>& words,
+                        std::string_view help);
 };
 
 template <class T>
@@ -145,17 +158,44 @@ bool Fields::whole(std::string_view name, std::optional<T>& value, Whole limits,
 }
 
 template <class E>
-bool Fields::word(std::string_view name, E& value, const std::vector<Word<E>>& words,
-                  std::string_view help) {
+Item Fields::word_item(std::string_view name, const std::vector<Word<E>>& words,
+                       std::string_view help) {
   Item field{.name = name, .help = help, .type = Item::Type::Word};
+  for (const Word<E>& candidate : words) {
+    if (candidate.later.empty())
+      field.words.push_back(candidate.name);
+    else
+      field.later.emplace_back(candidate.name, candidate.later);
+  }
+  return field;
+}
+
+template <class E>
+bool Fields::word(std::string_view name, std::optional<E>& value, const std::vector<Word<E>>& words,
+                  std::string_view help) {
+  Item field = word_item(name, words, help);
+  field.optional = true;
   std::optional<ScalarValue> scalar = {};
   for (const Word<E>& candidate : words) {
-    if (!candidate.later.empty()) {
-      field.later.emplace_back(candidate.name, candidate.later);
-      continue;
-    }
-    field.words.push_back(candidate.name);
-    if (candidate.value == value) scalar = std::string(candidate.name);
+    if (candidate.later.empty() && value && candidate.value == *value)
+      scalar = std::string(candidate.name);
+  }
+  const bool given = item(field, scalar);
+  value.reset();
+  for (const Word<E>& candidate : words) {
+    if (candidate.later.empty() && scalar && std::get<std::string>(*scalar) == candidate.name)
+      value = candidate.value;
+  }
+  return given;
+}
+
+template <class E>
+bool Fields::word(std::string_view name, E& value, const std::vector<Word<E>>& words,
+                  std::string_view help) {
+  const Item field = word_item(name, words, help);
+  std::optional<ScalarValue> scalar = {};
+  for (const Word<E>& candidate : words) {
+    if (candidate.later.empty() && candidate.value == value) scalar = std::string(candidate.name);
   }
   const bool given = item(field, scalar);
   for (const Word<E>& candidate : words) {

@@ -6,10 +6,16 @@ namespace {
 
 class Outliner final : public Fields {
  public:
-  explicit Outliner(Outline& into) : into_(into) { into_.kind = Outline::Kind::Mapping; }
+  explicit Outliner(Outline& into) : into_(into) {}
 
   bool single(std::string_view name, std::string&, std::string_view help) override {
     add(name, help, Outline::Kind::Single).required = true;
+    return false;
+  }
+  bool list(std::string_view name, std::string_view help, const Describe& fields) override {
+    Outline& field = add(name, help, Outline::Kind::List);
+    Outliner child(field);
+    fields(child);
     return false;
   }
   bool numbers(std::string_view name, std::vector<double>&, const Real& limits,
@@ -37,6 +43,7 @@ class Outliner final : public Fields {
       alternative.name = branch.name;
       alternative.help = branch.help;
       alternative.reason = branch.later;
+      alternative.kind = Outline::Kind::Mapping;
       Outliner child(alternative);
       if (!branch.later.empty())
         alternative.kind = Outline::Kind::Later;
@@ -76,7 +83,7 @@ class Outliner final : public Fields {
 }  // namespace
 
 Outline outline_of(const Describe& fields) {
-  Outline outline;
+  Outline outline{.kind = Outline::Kind::Mapping};
   Outliner walker(outline);
   fields(walker);
   return outline;

@@ -13,7 +13,7 @@ namespace servecast::config {
 
 // One field, or one type of a tagged mapping.
 struct Outline {
-  enum class Kind : std::uint8_t { Leaf, Single, Numbers, Mapping, Later };
+  enum class Kind : std::uint8_t { Leaf, Single, Numbers, List, Mapping, Later };
   std::string name = {};
   std::string help = {};
   Kind kind = Kind::Leaf;
@@ -22,7 +22,7 @@ struct Outline {
   bool required = false;
   std::string neutral = {};          // Later: the accepted value, if there is one
   std::string reason = {};           // Later
-  std::vector<Outline> fields = {};  // Mapping: its own fields
+  std::vector<Outline> fields = {};  // Mapping: its own fields; List: those of an item
   std::string tag = {};  // Mapping: the field that picks a branch; empty when not tagged
   std::string tag_help = {};
   std::string tag_default = {};        // empty: required

@@ -8,7 +8,8 @@ namespace {
 
 // Is `path` the field at `above`, or inside of it?
 bool is_within(std::string_view path, std::string_view above) {
-  return path.starts_with(above) && (path.size() == above.size() || path[above.size()] == '.');
+  return path.starts_with(above) && (path.size() == above.size() ||
+                                     path[above.size()] == '.' || path[above.size()] == '[');
 }
 
 }  // namespace
@@ -17,7 +18,7 @@ Place place_of(const Config& config, std::string_view path) {
   for (const Setting& setting : config.settings) {
     if (!setting.place.file.empty() && is_within(setting.path, path)) return setting.place;
   }
-  const std::size_t dot = path.rfind('.');
+  const std::size_t dot = path.find_last_of(".[");
   return dot == std::string_view::npos ? Place{} : place_of(config, path.substr(0, dot));
 }
 

@@ -63,6 +63,15 @@ std::string join_path(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "." + name;
 }
 
+bool has_fields(const Outline& field) {
+  return field.kind == Outline::Kind::Mapping || field.kind == Outline::Kind::List;
+}
+
+// Where the fields of a mapping, or of each item of a list, stand.
+std::string inner_path(const std::string& path, const Outline& field) {
+  return join_path(path, field.name) + (field.kind == Outline::Kind::List ? "[]" : "");
+}
+
 // One field with where it stands: its dotted path and the types of tagged mappings it needs.
 struct Found {
   std::string path;
@@ -75,8 +84,7 @@ void collect(const Outline& mapping, const std::string& path, const std::string&
              std::vector<Found>& into) {
   const auto add = [&](const Outline& field, const std::string& condition) {
     into.push_back({join_path(path, field.name), condition, &field, nullptr});
-    if (field.kind == Outline::Kind::Mapping)
-      collect(field, join_path(path, field.name), condition, into);
+    if (has_fields(field)) collect(field, inner_path(path, field), condition, into);
   };
   if (!mapping.tag.empty()) into.push_back({join_path(path, mapping.tag), when, nullptr, &mapping});
   for (const Outline& branch : mapping.branches) {
@@ -110,8 +118,9 @@ void append_rows(std::string& page, const std::vector<Outline>& fields, const st
     if (field.kind == Outline::Kind::Later) continue;
     const std::string name =
         when.empty() ? fmt::format("`{}`", field.name) : fmt::format("`{}` ({})", field.name, when);
-    if (field.kind == Outline::Kind::Mapping)
-      page += row(name, "mapping", field.required ? "required" : "", field.help);
+    if (has_fields(field))
+      page += row(name, field.kind == Outline::Kind::List ? "list of mappings" : "mapping",
+                  field.required ? "required" : "", field.help);
     else
       page += row(name, type_text(field), default_text(field), field.help);
   }
@@ -126,8 +135,7 @@ void append_section(std::string& page, const Outline& mapping, const std::string
 void append_sections(std::string& page, const std::vector<Outline>& fields,
                      const std::string& path) {
   for (const Outline& field : fields) {
-    if (field.kind == Outline::Kind::Mapping)
-      append_section(page, field, join_path(path, field.name));
+    if (has_fields(field)) append_section(page, field, inner_path(path, field));
   }
 }
 
@@ -180,10 +188,12 @@ std::string help_of(const Found& found) {
     return fmt::format("{}\n  refused: {}\n", found.path, field.reason);
   std::string text = fmt::format("{}\n  {}\n", found.path, field.help);
   if (!found.when.empty()) text += fmt::format("  goes with {}\n", found.when);
-  if (field.kind == Outline::Kind::Mapping) {
+  if (has_fields(field)) {
     std::vector<std::string> names = accepted_names(field.fields);
     if (!field.tag.empty()) names.insert(names.begin(), field.tag);
-    text += fmt::format("  fields: {}\n", fmt::join(names, ", "));
+    text += fmt::format("  {}: {}\n",
+                        field.kind == Outline::Kind::List ? "fields of each item" : "fields",
+                        fmt::join(names, ", "));
     for (const Outline& branch : field.branches) {
       if (branch.kind == Outline::Kind::Later) continue;
       const std::vector<std::string> own = accepted_names(branch.fields);

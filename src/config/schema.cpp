@@ -83,6 +83,11 @@ Json field_schema(const Outline& field) {
       number.erase("description");
       return {{"type", "array"}, {"items", std::move(number)}, {"description", field.help}};
     }
+    case Outline::Kind::List: {
+      Json items = {{"type", "array"}, {"items", mapping_schema(field)}};
+      return {{"anyOf", Json::array({std::move(items), {{"type", "null"}}})},
+              {"description", field.help}};
+    }
     case Outline::Kind::Mapping: {
       Json schema = mapping_schema(field);
       schema["description"] = field.help;

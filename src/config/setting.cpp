@@ -67,17 +67,35 @@ std::string yaml_text(std::string_view text) {
   return quoted + "\"";
 }
 
+namespace {
+
+// Keys from the top down; "[2]" is the third item of a list.
+std::vector<std::string_view> levels_of(std::string_view path) {
+  std::vector<std::string_view> levels;
+  for (const std::string_view part : split(path)) {
+    const std::size_t item = part.find('[');
+    levels.push_back(part.substr(0, item));
+    if (item != std::string_view::npos) levels.push_back(part.substr(item));
+  }
+  return levels;
+}
+
+}  // namespace
+
 std::string to_yaml(const Settings& settings) {
   std::string out;
   std::vector<std::string_view> above;
   for (const Setting& setting : settings) {
     if (!setting.yaml) continue;
-    const std::vector<std::string_view> parts = split(setting.path);
+    const std::vector<std::string_view> parts = levels_of(setting.path);
     std::size_t common = 0;
     while (common + 1 < parts.size() && common + 1 < above.size() && parts[common] == above[common])
       ++common;
-    for (std::size_t level = common; level + 1 < parts.size(); ++level)
-      out += fmt::format("{:{}}{}:\n", "", 2 * level, parts[level]);
+    for (std::size_t level = common; level + 1 < parts.size(); ++level) {
+      const bool item = parts[level].starts_with('[');
+      out += fmt::format("{:{}}{}\n", "", 2 * level,
+                         item ? std::string("-") : fmt::format("{}:", parts[level]));
+    }
     out += fmt::format("{:{}}{}: {}\n", "", 2 * (parts.size() - 1), parts.back(), *setting.yaml);
     above = parts;
   }

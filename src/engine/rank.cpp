@@ -74,7 +74,10 @@ FinishedPass Rank::capture(Time start, Time end) const {
                         .blocks_inactive = kv.inactive,
                         .blocks_free = kv.free,
                         .running = scheduler_.running(),
-                        .waiting = scheduler_.waiting()};
+                        .waiting = scheduler_.waiting(),
+                        .kv_used_bytes = kv.used_bytes,
+                        .kv_cached_bytes = kv.cached_bytes,
+                        .kv_capacity_bytes = kv.capacity_bytes};
   if (takes_part_) {
     captured.time = time_;
     captured.shape = shape_;

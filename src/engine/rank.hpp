@@ -32,6 +32,7 @@ struct FinishedPass {
   scheduler::PassTrace trace;
   std::vector<scheduler::KvEvent> events;
   std::uint32_t blocks_active = 0, blocks_inactive = 0, blocks_free = 0, running = 0, waiting = 0;
+  std::uint64_t kv_used_bytes = 0, kv_cached_bytes = 0, kv_capacity_bytes = 0;  // grouped caches
 };
 
 class Rank {

@@ -48,6 +48,8 @@ Reason reason_of(scheduler::Reason reason) {
       return Reason::PromptExceedsStepBudget;
     case scheduler::Reason::KvCapacity:
       return Reason::KvCapacity;
+    case scheduler::Reason::OversizedPass:
+      return Reason::OversizedPass;
   }
   SERVECAST_CHECK(false);
   return Reason::None;
@@ -79,6 +81,11 @@ GapTable table_of(const engine::GapLedger& ledger) {
 
 router::Target target_of(const scheduler::Request& request) {
   return {request.worker, request.rank};
+}
+
+// Grouped caches without prefix caching are a pool of bytes.
+bool counts_bytes(const Deployment& deployment) {
+  return deployment.rank.grouped && !deployment.rank.grouped->rules;
 }
 
 std::uint64_t load_of(const scheduler::Request& request) {
@@ -119,7 +126,7 @@ Loop::Loop(const Deployment& deployment, const workload::Workload& workload, con
 
 Result<RunTotals> Loop::run() {
   drain(Time{});
-  if (past_end_of_time_) return fail(time_ran_out());
+  if (auto problem = trouble()) return fail(*std::move(problem));
   for (;;) {
     const Time next = std::min(wakes_.time(), driver_.next_ready());
     if (next == kNever) break;
@@ -130,12 +137,14 @@ Result<RunTotals> Loop::run() {
     SERVECAST_CHECK(next > now_);
     now_ = next;
     drain(now_);
-    if (past_end_of_time_) return fail(time_ran_out());
+    if (auto problem = trouble()) return fail(*std::move(problem));
   }
   if (!driver_.drained()) return fail(nothing_can_happen());
   for (const engine::Worker& worker : workers_) {
-    for (const engine::Rank& rank : worker.ranks())
-      SERVECAST_CHECK(rank.scheduler().kv().active == 0);
+    for (const engine::Rank& rank : worker.ranks()) {
+      const scheduler::KvCounts kv = rank.scheduler().kv();
+      SERVECAST_CHECK(kv.active == 0 && kv.used_bytes == 0);
+    }
   }
   return totals();
 }
@@ -226,7 +235,9 @@ void Loop::record_ended(std::uint32_t worker, Time now) {
   std::vector<Slot>& ended = workers_[worker].ended();
   for (const Slot slot : ended) {
     const scheduler::Request& request = requests_[slot];
-    sink_.on_request(record_of(request, now));
+    const RequestRecord record = record_of(request, now);
+    if (record.reason == Reason::OversizedPass && !oversized_) oversized_ = record;
+    sink_.on_request(record);
     router_.ended(target_of(request), load_of(request));
     past_end_of_time_ |= !driver_.ended(request, now);
     requests_.remove(slot);
@@ -261,8 +272,9 @@ RequestRecord Loop::record_of(const scheduler::Request& request, Time now) {
   record.ranks = deployment_.ranks_per_worker;
   record.admissions = request.admissions;
   record.preemptions = request.preemptions;
-  record.blocks_needed = request.blocks_needed;
-  record.blocks_available = request.blocks_available;
+  record.kv_needed = request.kv_needed;
+  record.kv_available = request.kv_available;
+  record.kv_in_bytes = counts_bytes(deployment_);
   if (options_.capture_requests) {
     history_.clear();
     for (const scheduler::AdmissionRecord& a : request.history)
@@ -303,6 +315,9 @@ void Loop::record_passes(std::uint32_t worker) {
       record.blocks_free = pass.blocks_free;
       record.running = pass.running;
       record.waiting = pass.waiting;
+      record.kv_used_bytes = pass.kv_used_bytes;
+      record.kv_cached_bytes = pass.kv_cached_bytes;
+      record.kv_capacity_bytes = pass.kv_capacity_bytes;
       sink_.on_pass(record);
     }
     for (scheduler::KvEvent& event : pass.events) {
@@ -334,6 +349,28 @@ void Loop::stop_at_cap() {
   counts_.incomplete_at_cap = driver_.in_flight();
 }
 
+// What ends the run before its workload does.
+std::optional<Problem> Loop::trouble() const {
+  if (past_end_of_time_) return time_ran_out();
+  if (oversized_) return pass_is_oversized();
+  return std::nullopt;
+}
+
+// A setting of the deployment, not something about the request: others would meet it too, so a run
+// that went on would show a server that nobody would start (engine-vllm.md 5.4 item 5).
+Problem Loop::pass_is_oversized() const {
+  Problem problem;
+  problem.code = "replay.pass_exceeds_kv";
+  problem.fault = Fault::Execution;
+  problem.message = "a pass of request " + std::to_string(oversized_->ordinal + 1) + " (" +
+                    std::to_string(oversized_->input_tokens) + " prompt tokens) needs " +
+                    std::to_string(oversized_->kv_needed) + " bytes of KV at " +
+                    std::to_string(to_ms(now_)) + " ms; the pool of its rank has " +
+                    std::to_string(oversized_->kv_available);
+  problem.hint = "lower scheduler.max_batched_tokens or add cache memory";
+  return problem;
+}
+
 Problem Loop::time_ran_out() const {
   Problem problem;
   problem.code = "replay.time_ran_out";
@@ -355,14 +392,18 @@ Problem Loop::nothing_can_happen() const {
   for (std::uint32_t w = 0; w < deployment_.workers; ++w) {
     for (const engine::Rank& rank : workers_[w].ranks()) {
       const scheduler::VllmScheduler& scheduler = rank.scheduler();
+      const scheduler::KvCounts kv = scheduler.kv();
+      const bool in_bytes = counts_bytes(deployment_);
+      const std::uint64_t room = in_bytes ? kv.capacity_bytes - kv.used_bytes : kv.room();
+      const char* unit = in_bytes ? " bytes, " : " blocks, ";
       scheduler.for_each_live([&](Slot slot) {
         if (++named > kStuckNamed) return;
         const scheduler::Request& request = requests_[slot];
         problem.message += " request " + std::to_string(request.ordinal + 1) + " (" +
                            (request.state == scheduler::State::Running ? "running" : "waiting") +
                            " on worker " + std::to_string(w) + ", needs " +
-                           std::to_string(scheduler.blocks_needed(slot)) + " blocks, " +
-                           std::to_string(scheduler.kv().room()) + " available)";
+                           std::to_string(scheduler.kv_needed(slot)) + unit +
+                           std::to_string(room) + " available)";
       });
     }
   }
@@ -388,7 +429,8 @@ RunTotals Loop::totals() const {
       totals.prefix_queried_tokens += scheduler.prefix_queried_tokens();
       totals.prefix_hit_tokens += scheduler.prefix_hit_tokens();
       totals.fingerprint = fold(totals.fingerprint, rank.fingerprint());
-      totals.pools.push_back({kv.active, kv.inactive, kv.free});
+      totals.pools.push_back({kv.active, kv.inactive, kv.free, kv.used_bytes, kv.cached_bytes,
+                              kv.capacity_bytes});
     }
   }
   totals.gaps = table_of(gaps_);

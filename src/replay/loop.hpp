@@ -38,7 +38,9 @@ class Loop {
   void make_ready(std::uint32_t worker);
   RequestRecord record_of(const scheduler::Request& request, Time now);
   void stop_at_cap();
+  std::optional<Problem> trouble() const;
   Problem time_ran_out() const;
+  Problem pass_is_oversized() const;
   Problem nothing_can_happen() const;
   RunTotals totals() const;
 
@@ -62,6 +64,7 @@ class Loop {
   Time now_;
   bool capped_ = false;
   bool past_end_of_time_ = false;  // something is due at kNever or later
+  std::optional<RequestRecord> oversized_;  // of the request that ended with Reason::OversizedPass
   RunTotals counts_;
   std::uint64_t ended_ = 0;
   std::vector<Admission> history_;     // scratch

@@ -25,6 +25,7 @@ enum class Reason : std::uint8_t {
   PoolTooSmall,             // prompt needs more blocks than the pool has
   PromptExceedsStepBudget,  // no chunked prefill and no room in a pass (decisions.md 12)
   KvCapacity,               // outgrew the pool alone (decisions.md 13)
+  OversizedPass,            // a pass of it exceeds a pool of bytes, fewer tokens would not
 };
 
 struct Admission {
@@ -49,7 +50,8 @@ struct RequestRecord {
   std::uint32_t reused_tokens_first = 0;          // at the first admission, clamped likewise
   std::uint32_t worker = 0, rank = 0, ranks = 1;  // rank `rank` of its worker's `ranks`
   std::uint32_t admissions = 0, preemptions = 0;
-  std::uint32_t blocks_needed = 0, blocks_available = 0;  // Reason PoolTooSmall and KvCapacity
+  std::uint64_t kv_needed = 0, kv_available = 0;  // Reason PoolTooSmall and KvCapacity: blocks, or
+  bool kv_in_bytes = false;                       // bytes
   std::span<const Admission> history;  // every admission, only when per-request capture is on
 };
 
@@ -85,6 +87,7 @@ struct PassRecord {
   std::vector<std::uint64_t> rejected;
   std::vector<Output> outputs;
   std::uint32_t blocks_active = 0, blocks_inactive = 0, blocks_free = 0, running = 0, waiting = 0;
+  std::uint64_t kv_used_bytes = 0, kv_cached_bytes = 0, kv_capacity_bytes = 0;  // grouped caches
 };
 
 // One KV cache event of one rank (fields as in the conformance event files). Visible at `at`.
@@ -118,8 +121,10 @@ struct GapTable {
   UInt128 sum_ns = 0, sum_squares_ns = 0;  // exact in both cases
 };
 
+// Of one rank.
 struct PoolState {
-  std::uint32_t active = 0, inactive = 0, free = 0;
+  std::uint32_t active = 0, inactive = 0, free = 0;                    // blocks
+  std::uint64_t used_bytes = 0, cached_bytes = 0, capacity_bytes = 0;  // of grouped caches
 };
 
 // What the loop counted.

@@ -213,8 +213,8 @@ TEST_P(Simulation, ARejectedRequestHasAReasonAndNoTimes) {
   const RequestRecord& rejected = told.sink.requests.at(0);
   EXPECT_EQ(rejected.status, Status::Rejected);
   EXPECT_EQ(rejected.reason, Reason::PoolTooSmall);
-  EXPECT_EQ(rejected.blocks_needed, 5U);
-  EXPECT_EQ(rejected.blocks_available, 4U);
+  EXPECT_EQ(rejected.kv_needed, 5U);
+  EXPECT_EQ(rejected.kv_available, 4U);
   EXPECT_EQ(rejected.first_token, kNever);
   EXPECT_EQ(rejected.admissions, 0U);
   EXPECT_EQ(rejected.terminal, ms(10)) << "shown when the pass ends";

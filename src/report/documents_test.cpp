@@ -169,8 +169,8 @@ TEST(RequestRows, HoldTimesLengthsAndIdentity) {
 TEST(RequestRows, AreNullWhereNothingHappened) {
   TestRun run({.sla = {.e2e_ms = 50}, .keep_requests = true});
   RequestBuilder request = a_request().rejected(Reason::PoolTooSmall).ends(5);
-  request.record().blocks_needed = 9;
-  request.record().blocks_available = 4;
+  request.record().kv_needed = 9;
+  request.record().kv_available = 4;
   run.add(request);
   const json row = request_rows(run).at(0);
   for (const char* key : {"first_admit_ms", "first_token_ms", "last_token_ms", "ttft_ms", "ttst_ms",

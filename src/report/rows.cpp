@@ -127,6 +127,11 @@ void append_row(std::string& out, const replay::PassRecord& record) {
   row.key(",\"after\":{\"active\":").number(record.blocks_active);
   row.key(",\"free\":").number(record.blocks_free);
   row.key(",\"inactive\":").number(record.blocks_inactive);
+  if (record.kv_capacity_bytes > 0) {
+    row.key(",\"kv_cache_cached_bytes\":").number(record.kv_cached_bytes);
+    row.key(",\"kv_cache_capacity_bytes\":").number(record.kv_capacity_bytes);
+    row.key(",\"kv_cache_used_bytes\":").number(record.kv_used_bytes);
+  }
   row.key(",\"running\":").number(record.running);
   row.key(",\"waiting\":").number(record.waiting);
   row.key("},\"decode_count\":").number(record.decode_requests);
@@ -207,8 +212,10 @@ void append_row(std::string& out, const replay::RequestRecord& record,
   append_history(row, history);
   row.key(",\"arrival_time_ms\":").ms(record.arrival);
   if (record.reason == Reason::PoolTooSmall || record.reason == Reason::KvCapacity) {
-    row.key(",\"blocks_available\":").number(record.blocks_available);
-    row.key(",\"blocks_needed\":").number(record.blocks_needed);
+    row.key(record.kv_in_bytes ? ",\"bytes_available\":" : ",\"blocks_available\":")
+        .number(record.kv_available);
+    row.key(record.kv_in_bytes ? ",\"bytes_needed\":" : ",\"blocks_needed\":")
+        .number(record.kv_needed);
   }
   row.key(",\"decode_admit_ms\":null,\"decode_ms\":")
       .ms_between(record.first_token, record.last_token);

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "cache/align_split.hpp"
+#include "cache/kv_groups.hpp"
 #include "scheduler/speculation.hpp"
 
 namespace servecast::scheduler {
@@ -38,6 +40,14 @@ struct StateCacheSettings {
   cache::AlignBoundary boundary = cache::AlignBoundary::PromptMinusOne;
 };
 
+// A model whose layers keep KV in several shapes (engine-vllm.md 10). Passed cache::grouped_gate.
+struct GroupedCacheSettings {
+  std::vector<cache::KvGroup> groups = {};
+  std::uint64_t capacity_bytes = 0;  // of the pool that all groups share
+  // With prefix caching: a pool of blocks. Nothing: a pool of bytes.
+  std::optional<cache::GroupedRules> rules = {};
+};
+
 struct RankConfig {
   EngineRules rules = {};
   std::uint32_t blocks = 16384;                // KV blocks of the pool
@@ -50,8 +60,10 @@ struct RankConfig {
   PreemptionMode preemption_mode = PreemptionMode::Lifo;
   SchedulingPolicy policy = SchedulingPolicy::Fcfs;
   std::optional<Speculation> speculation = {};
-  // Another cache than the linear pool (rank_kv.hpp). vLLM's rules only, without speculation.
+  // Another cache than the linear pool (rank_kv.hpp), at most one. vLLM's rules only, without
+  // speculation. With groups `blocks` is 0 and block_tokens means nothing.
   std::optional<StateCacheSettings> state = {};
+  std::optional<GroupedCacheSettings> grouped = {};
   // In a group of ranks only every so many passes prefill while somebody decodes (throttle.cpp).
   std::uint32_t prefill_schedule_interval = 1;  // >= 1; 1: every pass
 };

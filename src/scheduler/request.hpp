@@ -24,7 +24,8 @@ enum class Reason : std::uint8_t {
   ModelLength,
   PoolTooSmall,
   PromptExceedsStepBudget,
-  KvCapacity
+  KvCapacity,
+  OversizedPass  // a pass of it cannot fit into a pool of bytes, one of fewer tokens could
 };
 
 struct AdmissionRecord {
@@ -68,7 +69,7 @@ struct RequestFacts {
   Time first_admit = kNever, first_token = kNever, second_token = kNever;
   std::uint32_t reused_first = 0, reused_max = 0;  // clamped to the prompt
   std::uint32_t admissions = 0, preemptions = 0;
-  std::uint32_t blocks_needed = 0, blocks_available = 0;
+  std::uint64_t kv_needed = 0, kv_available = 0;  // when they were short: blocks or bytes
 
   std::uint32_t known() const { return prompt_tokens + generated; }
   // Output tokens still to come; 0 means that generation is complete.

@@ -44,7 +44,7 @@ void StateKv::extend_names(Slot slot) {
   if (prefix_caching_) names_.extend(entry(slot).names, requests_[slot]);
 }
 
-RankKv::Found StateKv::look_up(Slot slot, bool alone) {
+RankKv::Found StateKv::look_up(Slot slot, std::uint32_t budget, bool alone) {
   const Request& request = requests_[slot];
   const std::uint32_t known = request.known();
   hit_ = {};
@@ -54,12 +54,9 @@ RankKv::Found StateKv::look_up(Slot slot, bool alone) {
       {.hashes = entry(slot).names, .known = known, .needs_logits = request.remaining() > 0});
   if (alone && cache_.peak(known, hit_) > cache_.pool().capacity()) hit_ = {};
   const bool fits = cache_.need(known, hit_) <= cache_.room();
-  return {.cached = hit_.tokens, .room = fits ? Room::Enough : Room::Wait};
-}
-
-// The whole of the known tokens was asked for already, of which the chunk is a part.
-RankKv::Room StateKv::room_for(Slot, std::uint32_t) const {
-  return Room::Enough;
+  return {.cached = hit_.tokens,
+          .chunk = next_tokens(slot, budget),
+          .room = fits ? Room::Enough : Room::Wait};
 }
 
 void StateKv::admit(Slot slot, std::uint32_t chunk) {
@@ -78,9 +75,10 @@ std::uint32_t StateKv::next_tokens(Slot slot, std::uint32_t budget) const {
                       max_batched_tokens_);
 }
 
-bool StateKv::can_ever(Slot slot, std::uint32_t chunk) const {
-  return cache_.accepts(requests_[slot].known()) &&
-         cache_.can_compute(entries_[slot].lease, start_of(slot) + chunk);
+RankKv::Room StateKv::room_alone(Slot slot, std::uint32_t chunk) const {
+  const bool fits = cache_.accepts(requests_[slot].known()) &&
+                    cache_.can_compute(entries_[slot].lease, start_of(slot) + chunk);
+  return fits ? Room::Enough : Room::Never;
 }
 
 bool StateKv::allocate(Slot slot, std::uint32_t chunk) {
@@ -131,8 +129,7 @@ KvShortage StateKv::shortage(Slot slot, std::uint32_t target) const {
   if (slot < entries_.size() && !entries_[slot].lease.empty()) {
     needed = std::max(needed, cache_.compute_need(entries_[slot].lease, target));
   }
-  return {.blocks_needed = static_cast<std::uint32_t>(needed),
-          .blocks_available = cache_.pool().capacity()};
+  return {.needed = needed, .available = cache_.pool().capacity()};
 }
 
 void StateKv::publish_removed() {

@@ -19,11 +19,11 @@ class StateKv final : public RankKv {
   StateKv(const RankConfig& config, const KvNaming& naming, const RequestSlab& requests);
 
   void begin_step() override;
-  Found look_up(Slot slot, bool alone) override;
-  Room room_for(Slot slot, std::uint32_t chunk) const override;
+  void end_step() override {}
+  Found look_up(Slot slot, std::uint32_t budget, bool alone) override;
   void admit(Slot slot, std::uint32_t chunk) override;
   std::uint32_t next_tokens(Slot slot, std::uint32_t budget) const override;
-  bool can_ever(Slot slot, std::uint32_t chunk) const override;
+  Room room_alone(Slot slot, std::uint32_t chunk) const override;
   bool allocate(Slot slot, std::uint32_t chunk) override;
   void finalise(Slot slot) override;
   void preempt(Slot slot) override;

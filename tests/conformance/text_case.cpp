@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "cache/grouped_gate.hpp"
 #include "conformance/expectations.hpp"
 #include "perf/timers.hpp"
 
@@ -42,11 +43,64 @@ scheduler::StateCacheSettings read_state(const Value& state) {
   return out;
 }
 
+cache::KvGroup read_group(const Value& value) {
+  value.only({"name", "kind", "block", "page", "window", "chunk", "cacheable", "checkpoints"});
+  const std::map<std::string, cache::GroupKind> kinds = {
+      {"attention", cache::GroupKind::Attention},
+      {"convolution", cache::GroupKind::Convolution},
+      {"state", cache::GroupKind::State},
+      {"ring", cache::GroupKind::Ring}};
+  const auto kind = kinds.find(value.at("kind").scalar);
+  if (kind == kinds.end()) value.refuse("a kind is attention, convolution, state or ring");
+  cache::KvGroup group{.name = value.at("name").scalar,
+                       .kind = kind->second,
+                       .num_layers = 1,
+                       .block_size_tokens = small(value.at("block")),
+                       .page_size_bytes = value.at("page").count()};
+  group.prefix_cacheable = group.kind != cache::GroupKind::Ring;
+  if (const Value* v = value.find("window")) group.sliding_window = small(*v);
+  if (const Value* v = value.find("chunk")) group.attention_chunk = small(*v);
+  if (const Value* v = value.find("cacheable")) group.prefix_cacheable = v->flag();
+  if (const Value* v = value.find("checkpoints")) group.prefill_checkpoint_blocks = small(*v);
+  if (group.kind == cache::GroupKind::State)
+    group.mamba_cache_mode = cache::MambaCacheMode::Align;
+  return group;
+}
+
+// Groups with prefix caching when they have a unit; the gate has the last word.
+void read_grouped(const Value& grouped, scheduler::RankConfig& rank) {
+  grouped.only({"groups", "bytes", "blocks", "unit", "version", "key_output_blocks"});
+  scheduler::GroupedCacheSettings out;
+  for (const Value& group : grouped.at("groups").list) out.groups.push_back(read_group(group));
+  if (out.groups.empty()) grouped.refuse("a grouped cache has groups");
+  out.capacity_bytes = grouped.find("blocks") != nullptr
+                           ? grouped.at("blocks").count() * out.groups[0].page_size_bytes
+                           : grouped.at("bytes").count();
+  rank.prefix_caching = grouped.find("unit") != nullptr;
+  cache::GroupedSettings settings{.groups = out.groups,
+                                  .prefix_caching = rank.prefix_caching,
+                                  .max_model_len = rank.max_model_len,
+                                  .max_num_batched_tokens = rank.max_batched_tokens,
+                                  .capacity_bytes = out.capacity_bytes};
+  if (const Value* v = grouped.find("version")) settings.vllm_version = v->scalar;
+  if (const Value* v = grouped.find("unit")) {
+    settings.prefix_match_unit = small(*v);
+    settings.evidence = {.ran_with_prefix_caching = true, .hash_block_tokens = small(*v)};
+  }
+  if (const Value* v = grouped.find("key_output_blocks")) settings.key_output_blocks = v->flag();
+  const cache::GroupedGate gate = cache::grouped_gate(settings);
+  for (const cache::GroupedRefusal& refusal : gate.refusals)
+    grouped.refuse(refusal.field + " " + refusal.message);
+  if (gate.prefix_caching) out.rules = cache::grouped_rules(settings);
+  rank.grouped = std::move(out);
+  rank.blocks = 0;
+}
+
 void read_engine(const Value& engine, replay::Deployment& out) {
   engine.only({"rules", "policy", "acceptance_rates", "drafter", "blocks", "block_tokens",
                "max_sequences", "max_batched_tokens", "max_model_len", "prefix_caching",
                "chunked_prefill", "preemption", "attention_data", "prefill_schedule_interval",
-               "timing", "prefill_ms", "decode_ms", "state"});
+               "timing", "prefill_ms", "decode_ms", "state", "grouped"});
   scheduler::RankConfig& rank = out.rank;
   if (const Value* v = engine.find("rules")) {
     if (v->scalar != "trtllm") v->refuse("rules other than vLLM's are trtllm");
@@ -62,8 +116,11 @@ void read_engine(const Value& engine, replay::Deployment& out) {
     }
     rank.speculation = speculation;
   }
-  rank.blocks = small(engine.at("blocks"));
-  rank.block_tokens = small(engine.at("block_tokens"));
+  const Value* grouped = engine.find("grouped");
+  if (grouped == nullptr) {
+    rank.blocks = small(engine.at("blocks"));
+    rank.block_tokens = small(engine.at("block_tokens"));
+  }
   if (const Value* v = engine.find("max_sequences")) rank.max_sequences = small(*v);
   if (const Value* v = engine.find("max_batched_tokens")) rank.max_batched_tokens = small(*v);
   if (const Value* v = engine.find("max_model_len")) rank.max_model_len = small(*v);
@@ -83,6 +140,7 @@ void read_engine(const Value& engine, replay::Deployment& out) {
     rank.policy = scheduler::SchedulingPolicy::Priority;
   }
   if (const Value* v = engine.find("state")) rank.state = read_state(*v);
+  if (grouped != nullptr) read_grouped(*grouped, rank);
   out.timer = read_timer(engine);
 }
 
@@ -260,8 +318,13 @@ void request_facts(Facts& facts, const RecordedRequest& request, const Recording
   facts.count("tokens_reused_first", r.reused_tokens_first);
   facts.count("admissions", r.admissions);
   facts.count("preemptions", r.preemptions);
-  facts.count("blocks_needed", r.blocks_needed);
-  facts.count("blocks_available", r.blocks_available);
+  if (r.kv_in_bytes) {
+    facts.count("bytes_needed", r.kv_needed);
+    facts.count("bytes_available", r.kv_available);
+  } else {
+    facts.count("blocks_needed", r.kv_needed);
+    facts.count("blocks_available", r.kv_available);
+  }
   std::vector<Time> admitted;
   for (const replay::Admission& admission : request.history) admitted.push_back(admission.at);
   facts.moments("admitted_ms", admitted);
@@ -309,6 +372,8 @@ void pass_facts(Facts& facts, const replay::PassRecord& p) {
   facts.count("blocks_active", p.blocks_active);
   facts.count("blocks_inactive", p.blocks_inactive);
   facts.count("blocks_free", p.blocks_free);
+  facts.count("used_bytes", p.kv_used_bytes);
+  facts.count("cached_bytes", p.kv_cached_bytes);
   facts.count("running", p.running);
   facts.count("waiting", p.waiting);
 }
@@ -422,6 +487,9 @@ std::vector<std::string> broken_expectation(const Value& expected, const Recordi
     facts.count("active", pool.active);
     facts.count("inactive", pool.inactive);
     facts.count("free", pool.free);
+    facts.count("used_bytes", pool.used_bytes);
+    facts.count("cached_bytes", pool.cached_bytes);
+    facts.count("capacity_bytes", pool.capacity_bytes);
     return facts.finish();
   }
   if ((selector = expected.find("totals")) != nullptr) {
@@ -445,7 +513,8 @@ TextCase read_text_case(const Value& document) {
   read_engine(document.at("engine"), out.deployment);
   if (const Value* v = document.find("workers")) out.deployment.workers = small(*v);
   if (const Value* v = document.find("router")) read_router(*v, out.deployment);
-  out.trace_block_tokens = out.deployment.rank.block_tokens;
+  const scheduler::RankConfig& rank = out.deployment.rank;
+  out.trace_block_tokens = rank.grouped ? 1 : rank.block_tokens;
   out.respell = true;
   if (const Value* v = document.find("trace_block_tokens")) {
     out.trace_block_tokens = small(*v);

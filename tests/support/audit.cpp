@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/hash.hpp"
+#include "cache/grouped_bytes.hpp"
 
 namespace servecast::test {
 namespace {
@@ -39,8 +40,32 @@ std::uint32_t blocks_of(const scheduler::RankConfig& rank, std::uint32_t tokens)
          (rank.state ? rank.state->blocks : 0);
 }
 
+std::uint32_t pool_blocks(const scheduler::RankConfig& rank) {
+  if (!rank.grouped) return rank.blocks;
+  return rank.grouped->rules ? rank.grouped->rules->blocks : 0;
+}
+
+bool is_in_bytes(const scheduler::RankConfig& rank) {
+  return rank.grouped && !rank.grouped->rules;
+}
+
+// What bytes say of grouped caches must agree with what their blocks say (engine-vllm.md I11).
+template <class Counts>
+bool bytes_add_up(const scheduler::RankConfig& rank, std::uint32_t active, std::uint32_t inactive,
+                  const Counts& bytes) {
+  if (!rank.grouped) return bytes.used == 0 && bytes.cached == 0 && bytes.capacity == 0;
+  if (bytes.capacity != rank.grouped->capacity_bytes) return false;
+  if (!rank.grouped->rules) return bytes.cached == 0 && bytes.used <= bytes.capacity;
+  const std::uint64_t page = rank.grouped->rules->page_bytes;
+  return bytes.used == active * page && bytes.cached == inactive * page;
+}
+struct Bytes {
+  std::uint64_t used, cached, capacity;
+};
+
 // Tokens of which every reuse is a multiple.
-std::uint32_t match_unit(const scheduler::RankConfig& rank) {
+std::uint64_t match_unit(const scheduler::RankConfig& rank) {
+  if (rank.grouped) return rank.grouped->rules ? rank.grouped->rules->alignment.tokens : 1;
   return rank.state && rank.state->match_unit > 0 && rank.prefix_caching ? rank.state->match_unit
                                                                          : rank.block_tokens;
 }
@@ -91,11 +116,13 @@ void audit_record(const replay::Deployment& deployment, const replay::RequestRec
     v.expect(r.reason != Reason::None, "request {}: rejected without a reason", id);
     if (r.reason == Reason::PoolTooSmall) {
       const scheduler::RankConfig& rank = deployment.rank;
-      v.expect(r.blocks_needed == blocks_of(rank, r.input_tokens), "request {}: needs {} blocks",
-               id, r.blocks_needed);
-      v.expect(r.blocks_available == deployment.rank.blocks, "request {}: {} blocks available", id,
-               r.blocks_available);
-      v.expect(r.blocks_needed > r.blocks_available ||
+      v.expect(rank.grouped || r.kv_needed == blocks_of(rank, r.input_tokens),
+               "request {}: needs {} blocks", id, r.kv_needed);
+      v.expect(r.kv_in_bytes == is_in_bytes(rank), "request {}: the wrong unit", id);
+      v.expect(r.kv_available ==
+                   (r.kv_in_bytes ? rank.grouped->capacity_bytes : pool_blocks(rank)),
+               "request {}: {} blocks or bytes available", id, r.kv_available);
+      v.expect(r.kv_needed > r.kv_available ||
                    (deployment.rank.rules.promises_output &&
                     r.input_tokens == rank.blocks * rank.block_tokens),
                "request {}: the pool is large enough", id);
@@ -107,7 +134,7 @@ void audit_record(const replay::Deployment& deployment, const replay::RequestRec
   }
   if (r.status == Status::Failed) {
     v.expect(r.reason == Reason::KvCapacity, "request {}: failed without kv_capacity", id);
-    v.expect(r.blocks_needed > r.blocks_available, "request {}: failed although it fits", id);
+    v.expect(r.kv_needed > r.kv_available, "request {}: failed although it fits", id);
   }
 }
 
@@ -124,10 +151,13 @@ void audit_totals(const replay::Deployment& deployment, const Recording& recordi
            t.pools.size());
   for (std::size_t p = 0; p < t.pools.size(); ++p) {
     const replay::PoolState& pool = t.pools[p];
-    v.expect(pool.active + pool.inactive + pool.free == deployment.rank.blocks,
+    v.expect(pool.active + pool.inactive + pool.free == pool_blocks(deployment.rank),
              "pool {}: the blocks of the pool do not add up", p);
-    v.expect(pool.active == 0 || t.incomplete_at_cap > 0, "pool {}: {} blocks leaked", p,
-             pool.active);
+    v.expect(bytes_add_up(deployment.rank, pool.active, pool.inactive,
+                          Bytes{pool.used_bytes, pool.cached_bytes, pool.capacity_bytes}),
+             "pool {}: its bytes do not add up", p);
+    v.expect((pool.active == 0 && pool.used_bytes == 0) || t.incomplete_at_cap > 0,
+             "pool {}: {} blocks or {} bytes leaked", p, pool.active, pool.used_bytes);
     v.expect(deployment.rank.prefix_caching || pool.inactive == 0,
              "pool {}: cached blocks without prefix caching", p);
   }
@@ -147,11 +177,14 @@ void audit_totals(const replay::Deployment& deployment, const Recording& recordi
   }
 }
 
+const std::vector<cache::KvGroup> kNoGroups = {};
+
 // What the passes say of one request.
 struct Life {
   const replay::RequestRecord* record = nullptr;  // none: it did not end
   std::vector<Time> tokens;
   std::uint32_t computed = 0;
+  std::uint32_t computed_before = 0;  // its last step
   std::uint32_t ahead = 0;  // slots held for tokens that are not computed: the last of a burst
   std::uint32_t worker = 0, rank = 0;
   bool running = false, ended = false;
@@ -266,8 +299,11 @@ class PassAudit {
     const scheduler::RankConfig& rank = deployment_.rank;
     const std::string where =
         fmt::format("worker {} rank {} pass {}", pass.worker, pass.rank, pass.pass);
-    v_.expect(pass.blocks_active + pass.blocks_inactive + pass.blocks_free == rank.blocks,
+    v_.expect(pass.blocks_active + pass.blocks_inactive + pass.blocks_free == pool_blocks(rank),
               "{}: the blocks of the pool do not add up", where);
+    v_.expect(bytes_add_up(rank, pass.blocks_active, pass.blocks_inactive,
+                           Bytes{pass.kv_used_bytes, pass.kv_cached_bytes, pass.kv_capacity_bytes}),
+              "{}: the bytes of the pool do not add up", where);
     v_.expect(pass.running <= rank.max_sequences, "{}: {} requests run", where, pass.running);
     perf::StepShape shape;
     shape.capacity_tokens = std::uint64_t{rank.blocks} * rank.block_tokens;
@@ -305,7 +341,7 @@ class PassAudit {
     for (const auto& [request, blocks] : pass.preempted) {
       Life& life = lives_[request];
       v_.expect(life.running, "{}: request {} is preempted while it waits", where, request);
-      v_.expect(blocks <= deployment_.rank.blocks, "{}: request {} held {} blocks", where, request,
+      v_.expect(blocks <= pool_blocks(deployment_.rank), "{}: request {} held {} blocks", where, request,
                 blocks);
       life.running = false;
       life.ahead = 0;
@@ -323,6 +359,7 @@ class PassAudit {
                 where, item.request, item.from, life.computed);
       v_.expect(item.to >= item.from, "{}: request {} computes backwards", where, item.request);
       life.computed = item.to;
+      life.computed_before = item.from;
       life.ahead = 0;
       budget_used += item.to - item.from;
       life.prefilled_in = nullptr;
@@ -397,13 +434,20 @@ class PassAudit {
 
   // Without sharing, every running request holds the blocks of what it has computed (bugs.md A15).
   void audit_blocks(const std::string& where, const replay::PassRecord& pass) {
+    const scheduler::RankConfig& rank = deployment_.rank;
     std::uint32_t held = 0;
+    std::uint64_t bytes = 0;
     std::uint32_t running = 0;
     for (const auto& [id, life] : lives_) {
       if (!life.running || life.worker != pass.worker || life.rank != pass.rank) continue;
-      held += blocks_of(deployment_.rank, life.computed + life.ahead);
+      if (!rank.grouped) held += blocks_of(rank, life.computed + life.ahead);
+      for (const cache::KvGroup& group : rank.grouped ? rank.grouped->groups : kNoGroups)
+        bytes += cache::live_blocks(group, life.computed_before, life.computed).size() *
+                 group.page_size_bytes;
       running += 1;
     }
+    v_.expect(pass.kv_used_bytes == bytes, "{}: {} bytes are used, recount {}", where,
+              pass.kv_used_bytes, bytes);
     v_.expect(pass.running == running, "{}: {} requests run, recount {}", where, pass.running,
               running);
     v_.expect(pass.blocks_active == held, "{}: {} blocks are active, recount {}", where,

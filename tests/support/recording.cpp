@@ -81,7 +81,8 @@ std::string text(const replay::Admission& a) {
   return fmt::format("[{}, {}]", text(a.at), a.reused_tokens);
 }
 std::string text(const replay::PoolState& p) {
-  return fmt::format("[active {}, inactive {}, free {}]", p.active, p.inactive, p.free);
+  return fmt::format("[active {}, inactive {}, free {}, bytes {} + {} of {}]", p.active, p.inactive,
+                     p.free, p.used_bytes, p.cached_bytes, p.capacity_bytes);
 }
 std::string text(const std::pair<std::int64_t, std::uint64_t>& gap) {
   return fmt::format("[{} ns, {} times]", gap.first, gap.second);
@@ -120,7 +121,8 @@ bool same(const replay::Admission& a, const replay::Admission& b) {
   return std::tie(a.at, a.reused_tokens) == std::tie(b.at, b.reused_tokens);
 }
 bool same(const replay::PoolState& a, const replay::PoolState& b) {
-  return std::tie(a.active, a.inactive, a.free) == std::tie(b.active, b.inactive, b.free);
+  return std::tie(a.active, a.inactive, a.free, a.used_bytes, a.cached_bytes, a.capacity_bytes) ==
+         std::tie(b.active, b.inactive, b.free, b.used_bytes, b.cached_bytes, b.capacity_bytes);
 }
 template <class T>
 bool same(const std::vector<T>& a, const std::vector<T>& b) {
@@ -181,8 +183,9 @@ std::optional<std::string> difference(const RecordedRequest& a, const RecordedRe
   d.field("reused_tokens_first", x.reused_tokens_first, y.reused_tokens_first);
   d.field("admissions", x.admissions, y.admissions);
   d.field("preemptions", x.preemptions, y.preemptions);
-  d.field("blocks_needed", x.blocks_needed, y.blocks_needed);
-  d.field("blocks_available", x.blocks_available, y.blocks_available);
+  d.field("kv_needed", x.kv_needed, y.kv_needed);
+  d.field("kv_available", x.kv_available, y.kv_available);
+  d.field("kv_in_bytes", x.kv_in_bytes, y.kv_in_bytes);
   if (history) d.field("history", a.history, b.history);
   return d.take();
 }
@@ -211,6 +214,9 @@ std::optional<std::string> difference(const replay::PassRecord& a, const replay:
   d.field("blocks_free", a.blocks_free, b.blocks_free);
   d.field("running", a.running, b.running);
   d.field("waiting", a.waiting, b.waiting);
+  d.field("kv_used_bytes", a.kv_used_bytes, b.kv_used_bytes);
+  d.field("kv_cached_bytes", a.kv_cached_bytes, b.kv_cached_bytes);
+  d.field("kv_capacity_bytes", a.kv_capacity_bytes, b.kv_capacity_bytes);
   return d.take();
 }
 
@@ -296,6 +302,8 @@ std::string_view to_string(replay::Reason reason) {
       return "prompt_exceeds_step_budget";
     case replay::Reason::KvCapacity:
       return "kv_capacity";
+    case replay::Reason::OversizedPass:
+      return "oversized_pass";
   }
   return "?";
 }

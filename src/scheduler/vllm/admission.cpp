@@ -80,12 +80,14 @@ void VllmScheduler::reject(Slot slot, Reason reason) {
   if (options_.trace) trace_.rejected.push_back(request.ordinal);
 }
 
-// The end of a preempted request that has grown beyond the pool.
-void VllmScheduler::fail_waiting(Slot slot) {
+// The end of a preempted request that has grown beyond the pool, or of one whose next pass cannot
+// fit into it.
+void VllmScheduler::fail_waiting(Slot slot, std::uint32_t target, Reason reason) {
   waiting_.remove(requests_, slot);
   Request& request = requests_[slot];
-  note_shortage(slot, request.known());
-  SERVECAST_CHECK(request.blocks_needed > request.blocks_available);
+  request.reason = reason;
+  note_shortage(slot, target);
+  SERVECAST_CHECK(request.kv_needed > request.kv_available);
   if (kv_) kv_->release(slot);
   failed_.push_back(slot);
   progress_ = true;
@@ -126,7 +128,7 @@ void VllmScheduler::admit_waiting(Time now) {
         reject(slot, verdict.reason);
         break;
       case Verdict::Kind::Fail:
-        fail_waiting(slot);
+        fail_waiting(slot, verdict.chunk, verdict.reason);
         break;
     }
   }
@@ -170,7 +172,8 @@ VllmScheduler::Verdict VllmScheduler::judge(Request& request) {
   const std::uint32_t wanted = blocks_for(promises ? request.final_tokens : known);
   if (wanted - hits_active_ > pool_.room() - (promises ? promised_ : 0)) {
     // With nothing running it fitted only beside a request that shared blocks (decisions.md 13).
-    return running_.empty() ? Verdict::fail() : Verdict::wait(Blocked::Pool);
+    return running_.empty() ? Verdict::fail(known, Reason::KvCapacity)
+                            : Verdict::wait(Blocked::Pool);
   }
   const bool whole = !config_.chunked_prefill && !request.split;
   const std::uint32_t chunk = std::min(known - cached, budget_);

@@ -25,7 +25,7 @@ void VllmScheduler::reserve_bursts() {
     const Slot slot = scheduled_[i].slot;
     if (burst_blocks(requests_[slot]) <= pool_.capacity()) continue;
     undo_scheduled(slot);
-    fail_running(slot, burst_end(requests_[slot]));
+    fail_running(slot, burst_end(requests_[slot]), Reason::KvCapacity);
   }
   for (;;) {
     std::uint32_t missing = 0;

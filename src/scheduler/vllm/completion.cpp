@@ -60,6 +60,7 @@ std::uint32_t VllmScheduler::emit_burst(const Scheduled& item, Time end, Outcome
 
 void VllmScheduler::complete(Time end, Outcome& outcome) {
   outcome.clear();
+  if (kv_) kv_->end_step();
   if (options_.trace) {
     for (const Scheduled& item : scheduled_) {
       if (item.slot == kNoSlot) continue;
@@ -123,10 +124,7 @@ void VllmScheduler::complete(Time end, Outcome& outcome) {
     }
   }
 
-  for (const Slot slot : failed_) {
-    requests_[slot].reason = Reason::KvCapacity;
-    end_unserved(slot, Ending::Failed, outcome);
-  }
+  for (const Slot slot : failed_) end_unserved(slot, Ending::Failed, outcome);
   for (const Slot slot : rejected_) end_unserved(slot, Ending::Rejected, outcome);
 
   if (options_.events) outcome.events.swap(kv_ ? kv_->events() : events_);

@@ -14,6 +14,10 @@ namespace {
 // does.
 constexpr std::uint32_t kFruitlessPreemptionsMax = 256;
 
+Reason failure_of(RankKv::Room room) {
+  return room == RankKv::Room::Oversized ? Reason::OversizedPass : Reason::KvCapacity;
+}
+
 }  // namespace
 
 void VllmScheduler::begin_managed() {
@@ -34,9 +38,10 @@ VllmScheduler::Step VllmScheduler::schedule_managed(Slot slot) {
   const bool whole = !config_.chunked_prefill && !request.split;
   if (whole && prompt_left > budget_ && !is_held_back(request)) return Step::Blocked;
   const std::uint32_t chunk = kv_->next_tokens(slot, budget_);
-  if (!kv_->can_ever(slot, chunk)) {
+  const RankKv::Room alone = kv_->room_alone(slot, chunk);
+  if (alone != RankKv::Room::Enough) {
     after_gone_ = request.after;
-    fail_running(slot, from + chunk);
+    fail_running(slot, from + chunk, failure_of(alone));
     return Step::Gone;
   }
   // Skipped; later ones may still decode (engine-vllm.md 5.2).
@@ -60,32 +65,30 @@ VllmScheduler::Verdict VllmScheduler::judge_managed(Slot slot) {
   if (fruitless_preemptions_ >= kFruitlessPreemptionsMax && !running_.empty()) {
     return Verdict::wait(Blocked::Pool);
   }
-  const RankKv::Found found = kv_->look_up(slot, running_.empty());
+  const RankKv::Found found = kv_->look_up(slot, budget_, running_.empty());
   if (found.room == RankKv::Room::Never) {
-    return first_time ? Verdict::reject(Reason::PoolTooSmall) : Verdict::fail();
+    return first_time ? Verdict::reject(Reason::PoolTooSmall)
+                      : Verdict::fail(request.known(), Reason::KvCapacity);
   }
   found_cached_ = found.cached;
-  const std::uint32_t prompt_left =
-      request.prompt_tokens - std::min(found.cached, request.prompt_tokens);
-  if (!config_.chunked_prefill && prompt_left > config_.max_batched_tokens) {
+  const std::uint32_t left = request.known() - found.cached;
+  // Grouped caches count what a preempted request had generated too (engine-vllm.md 10.6, 5.4).
+  const std::uint32_t prefill =
+      config_.grouped ? left
+                      : request.prompt_tokens - std::min(found.cached, request.prompt_tokens);
+  if (!config_.chunked_prefill && prefill > config_.max_batched_tokens) {
     if (first_time) return Verdict::reject(Reason::PromptExceedsStepBudget);
     request.split = true;
   }
   const bool whole = !config_.chunked_prefill && !request.split;
-  if (whole && prompt_left > budget_) return Verdict::wait(Blocked::Budget);
-  if (found.room == RankKv::Room::Wait) return Verdict::wait(Blocked::Pool);
-  const std::uint32_t chunk = kv_->next_tokens(slot, budget_);
-  if (chunk == 0 && request.known() > found.cached) return Verdict::wait(Blocked::Budget);
-  switch (kv_->room_for(slot, chunk)) {
-    case RankKv::Room::Enough:
-      if (waits_for_step(request.known() - found.cached)) return Verdict::wait(Blocked::Throttle);
-      return Verdict::admit(chunk);
-    case RankKv::Room::Wait:
-      return Verdict::wait(Blocked::Pool);
-    case RankKv::Room::Never:
-      return Verdict::fail();
+  if (whole && prefill > budget_) return Verdict::wait(Blocked::Budget);
+  if (found.room == RankKv::Room::Oversized) {
+    return Verdict::fail(found.cached + found.chunk, Reason::OversizedPass);
   }
-  return Verdict::fail();
+  if (found.room == RankKv::Room::Wait) return Verdict::wait(Blocked::Pool);
+  if (found.chunk == 0 && left > 0) return Verdict::wait(Blocked::Budget);
+  if (waits_for_step(left)) return Verdict::wait(Blocked::Throttle);
+  return Verdict::admit(found.chunk);
 }
 
 void VllmScheduler::admit_managed(Slot slot, std::uint32_t chunk, Time now) {
@@ -103,16 +106,16 @@ void VllmScheduler::release_kv(Slot slot, bool asked_again) {
   }
 }
 
-// What the record of a request says that ends for want of blocks for `target` tokens.
+// What the record of a request says that ends for want of room for `target` tokens.
 void VllmScheduler::note_shortage(Slot slot, std::uint32_t target) {
   Request& request = requests_[slot];
   if (kv_) {
     const KvShortage shortage = kv_->shortage(slot, target);
-    request.blocks_needed = shortage.blocks_needed;
-    request.blocks_available = shortage.blocks_available;
+    request.kv_needed = shortage.needed;
+    request.kv_available = shortage.available;
   } else {
-    request.blocks_needed = blocks_for(target);
-    request.blocks_available = pool_.capacity();
+    request.kv_needed = blocks_for(target);
+    request.kv_available = pool_.capacity();
   }
 }
 

@@ -168,7 +168,7 @@ bool VllmScheduler::preempt_for(Slot slot, std::uint32_t target) {
   const Slot victim = next_victim();
   if (victim == slot) after_gone_ = requests_[slot].after;
   if (victim == slot && running_.size() == 1) {
-    fail_running(slot, target);
+    fail_running(slot, target, Reason::KvCapacity);
     return false;
   }
   undo_scheduled(victim);
@@ -176,8 +176,9 @@ bool VllmScheduler::preempt_for(Slot slot, std::uint32_t target) {
   return victim != slot;
 }
 
-void VllmScheduler::fail_running(Slot slot, std::uint32_t target) {
+void VllmScheduler::fail_running(Slot slot, std::uint32_t target, Reason reason) {
   note_shortage(slot, target);
+  requests_[slot].reason = reason;
   running_.remove(requests_, slot);
   release_kv(slot, false);
   failed_.push_back(slot);

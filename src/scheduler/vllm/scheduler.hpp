@@ -146,10 +146,10 @@ class VllmScheduler {
   std::uint64_t prefix_queried_tokens() const { return prefix_queried_; }
   std::uint64_t prefix_hit_tokens() const { return prefix_hits_; }
   std::uint32_t blocks_for(std::uint32_t tokens) const { return block_.ceiling(tokens); }
-  // Blocks that the request needs for all its known tokens.
-  std::uint32_t blocks_needed(Slot slot) const {
+  // What the request needs for all its known tokens.
+  std::uint64_t kv_needed(Slot slot) const {
     const std::uint32_t known = requests_[slot].known();
-    return kv_ ? kv_->shortage(slot, known).blocks_needed : blocks_for(known);
+    return kv_ ? kv_->shortage(slot, known).needed : blocks_for(known);
   }
   void verify() const;
 
@@ -164,13 +164,16 @@ class VllmScheduler {
   struct Verdict {
     enum class Kind : std::uint8_t { Admit, Wait, Reject, Fail };
     Kind kind;
-    std::uint32_t chunk = 0;              // Admit: tokens to compute in this pass
+    // Admit: tokens to compute in this pass. Fail: up to which token there is no room.
+    std::uint32_t chunk = 0;
     Blocked blocked = Blocked::Untested;  // Wait
-    Reason reason = Reason::None;         // Reject
+    Reason reason = Reason::None;         // Reject, Fail
     static Verdict admit(std::uint32_t chunk) { return {.kind = Kind::Admit, .chunk = chunk}; }
     static Verdict wait(Blocked blocked) { return {.kind = Kind::Wait, .blocked = blocked}; }
     static Verdict reject(Reason reason) { return {.kind = Kind::Reject, .reason = reason}; }
-    static Verdict fail() { return {.kind = Kind::Fail}; }
+    static Verdict fail(std::uint32_t target, Reason reason) {
+      return {.kind = Kind::Fail, .chunk = target, .reason = reason};
+    }
   };
 
   // Composing a pass (scheduler.cpp).
@@ -180,7 +183,7 @@ class VllmScheduler {
   Step schedule_running(Slot slot);
   Slot next_victim() const;
   bool preempt_for(Slot slot, std::uint32_t target);
-  void fail_running(Slot slot, std::uint32_t target);
+  void fail_running(Slot slot, std::uint32_t target, Reason reason);
   void preempt(Slot victim);
   void note_scheduled(Slot slot, std::uint32_t from, std::uint32_t to);
   void undo_scheduled(Slot slot);
@@ -200,7 +203,7 @@ class VllmScheduler {
     return static_cast<std::uint32_t>(hits_.size()) * config_.block_tokens;
   }
   void reject(Slot slot, Reason reason);
-  void fail_waiting(Slot slot);
+  void fail_waiting(Slot slot, std::uint32_t target, Reason reason);
   bool blocked_for_good() const;
 
   // With another cache (managed.cpp); the last two with any.

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/grouped_kv.hpp"
+
+#include "base/check.hpp"
+
+namespace servecast::scheduler {
+
+GroupedKv::GroupedKv(const RankConfig& config, bool real_hashes, const RequestSlab& requests)
+    : requests_(requests),
+      blocks_(*config.grouped->rules),
+      names_(config.grouped->rules->unit, real_hashes) {}
+
+cache::KnownTokens GroupedKv::known_tokens(Slot slot) const {
+  const Request& request = requests_[slot];
+  return {
+      .hashes = entries_[slot].names, .prompt = request.prompt_tokens, .known = request.known()};
+}
+
+// All known tokens first, then those of this pass; both must fit (engine-vllm.md 23).
+bool GroupedKv::fits(Slot slot, std::uint32_t chunk) const {
+  const cache::GroupedLease& lease = entries_[slot].lease;
+  const cache::KnownTokens tokens = known_tokens(slot);
+  if (blocks_.full_need(lease, tokens) > blocks_.available()) return false;
+  return chunk == 0 || blocks_.need(lease, tokens, chunk) <= blocks_.available();
+}
+
+RankKv::Found GroupedKv::look_up(Slot slot, std::uint32_t budget, bool alone) {
+  Entry& own = entry(slot);
+  names_.extend(own.names, requests_[slot]);
+  const cache::KnownTokens tokens = known_tokens(slot);
+  if (blocks_.cold_need(tokens) > blocks_.capacity()) return {.room = Room::Never};
+  blocks_.look_up(own.lease, tokens);
+  std::uint32_t chunk = blocks_.next_tokens(own.lease, tokens, budget);
+  bool enough = fits(slot, chunk);
+  if (!enough && alone && own.lease.hit.tokens > 0) {
+    blocks_.drop_hit(own.lease);
+    chunk = blocks_.next_tokens(own.lease, tokens, budget);
+    enough = fits(slot, chunk);
+  }
+  return {.cached = own.lease.hit.tokens,
+          .chunk = chunk,
+          .room = enough ? Room::Enough : Room::Wait};
+}
+
+void GroupedKv::admit(Slot slot, std::uint32_t chunk) {
+  blocks_.admit(entries_[slot].lease, known_tokens(slot), chunk);
+}
+
+std::uint32_t GroupedKv::next_tokens(Slot slot, std::uint32_t budget) const {
+  return blocks_.next_tokens(entries_[slot].lease, known_tokens(slot), budget);
+}
+
+RankKv::Room GroupedKv::room_alone(Slot slot, std::uint32_t chunk) const {
+  if (chunk == 0) return Room::Enough;
+  const bool fits = blocks_.fits_alone(entries_[slot].lease, known_tokens(slot), chunk);
+  return fits ? Room::Enough : Room::Never;
+}
+
+bool GroupedKv::allocate(Slot slot, std::uint32_t chunk) {
+  Entry& own = entries_[slot];
+  names_.extend(own.names, requests_[slot]);
+  return blocks_.allocate(own.lease, known_tokens(slot), chunk);
+}
+
+void GroupedKv::preempt(Slot slot) {
+  blocks_.preempt(entries_[slot].lease);
+}
+
+void GroupedKv::release(Slot slot) {
+  Entry& own = entry(slot);
+  blocks_.release(own.lease);
+  own.names.clear();
+}
+
+KvCounts GroupedKv::counts() const {
+  const cache::GroupedPool& pool = blocks_.pool();
+  const cache::GroupedUsage usage = blocks_.usage();
+  return {.capacity = pool.capacity(),
+          .active = pool.held(),
+          .inactive = pool.cached(),
+          .free = pool.free(),
+          .evictions = pool.evictions(),
+          .used_bytes = usage.used_bytes,
+          .cached_bytes = usage.cached_bytes,
+          .capacity_bytes = usage.capacity_bytes};
+}
+
+KvShortage GroupedKv::shortage(Slot slot, std::uint32_t target) const {
+  const Request& request = requests_[slot];
+  return {.needed = blocks_.cold_need({.prompt = request.prompt_tokens, .known = target}),
+          .available = blocks_.capacity()};
+}
+
+void GroupedKv::verify(const std::vector<Slot>& running) const {
+  std::vector<const cache::GroupedLease*> leases;
+  std::vector<bool> runs(entries_.size());
+  for (const Slot slot : running) {
+    runs[slot] = true;
+    leases.push_back(&entries_[slot].lease);
+    SERVECAST_CHECK(entries_[slot].lease.computed == requests_[slot].computed);
+  }
+  for (std::size_t slot = 0; slot < entries_.size(); ++slot) {
+    if (!runs[slot]) SERVECAST_CHECK(!entries_[slot].lease.admitted);
+  }
+  blocks_.verify(leases);
+}
+
+}  // namespace servecast::scheduler
