@@ -113,8 +113,10 @@ class GroupedBlocks {
                      std::uint32_t count) const;
 
   // Running requests. requires: the lease is admitted.
-  // Could `count` > 0 tokens be computed if nobody else held a block?
+  // Could `count` > 0 tokens be computed if nobody else held a block, and how many blocks are that?
   bool fits_alone(const GroupedLease& lease, const KnownTokens& tokens, std::uint32_t count) const;
+  std::uint64_t need_alone(const GroupedLease& lease, const KnownTokens& tokens,
+                           std::uint32_t count) const;
   // Gives back what is not read any more and takes the blocks for `count` > 0 tokens; false when
   // need() does not fit. Where nobody else holds a block the blocks that are really taken decide:
   // preempting others would not help, and vLLM's estimate may ask for more than the pool has.

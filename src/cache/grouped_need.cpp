@@ -108,19 +108,23 @@ bool GroupedBlocks::fits(const GroupedLease& lease, const GroupedStep& step) con
 
 bool GroupedBlocks::fits_alone(const GroupedLease& lease, const KnownTokens& tokens,
                                std::uint32_t count) const {
-  const std::uint64_t fresh = taken(lease, step_of(lease, tokens, lease.computed + count));
   // Nearly always it fits by this bound, which looks at no block.
-  std::uint64_t held_at_most = 0;
-  for (const Table& table : lease.tables) held_at_most += table.blocks.size() - table.first;
-  if (held_at_most + fresh <= capacity()) return true;
-  std::uint64_t held = 0;
+  std::uint64_t at_most = taken(lease, step_of(lease, tokens, lease.computed + count));
+  for (const Table& table : lease.tables) at_most += table.blocks.size() - table.first;
+  return at_most <= capacity() || need_alone(lease, tokens, count) <= capacity();
+}
+
+std::uint64_t GroupedBlocks::need_alone(const GroupedLease& lease, const KnownTokens& tokens,
+                                        std::uint32_t count) const {
+  std::uint64_t blocks = taken(lease, step_of(lease, tokens, lease.computed + count));
   for (std::uint32_t g = 0; g < group_count(); ++g) {
+    const GroupRule& rule = rules_.groups[g];
     const Table& table = lease.tables[g];
-    const std::uint64_t gone = rules_.groups[g].skipped_tokens(lease.computed) / rules_.groups[g].block;
-    for (std::uint64_t i = gone; i < table.blocks.size(); ++i)
-      held += table.blocks[i] == kNoBlock ? 0 : 1;
+    for (std::uint64_t i = rule.skipped_tokens(lease.computed) / rule.block;
+         i < table.blocks.size(); ++i)
+      blocks += table.blocks[i] == kNoBlock ? 0 : 1;
   }
-  return held + fresh <= capacity();
+  return blocks;
 }
 
 // Blocks that allocate() would make available before it takes any.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/grouped_kv.hpp"
 
+#include <algorithm>
+
 #include "base/check.hpp"
 
 namespace servecast::scheduler {
@@ -37,9 +39,8 @@ RankKv::Found GroupedKv::look_up(Slot slot, std::uint32_t budget, bool alone) {
     chunk = blocks_.next_tokens(own.lease, tokens, budget);
     enough = fits(slot, chunk);
   }
-  return {.cached = own.lease.hit.tokens,
-          .chunk = chunk,
-          .room = enough ? Room::Enough : Room::Wait};
+  return {
+      .cached = own.lease.hit.tokens, .chunk = chunk, .room = enough ? Room::Enough : Room::Wait};
 }
 
 void GroupedKv::admit(Slot slot, std::uint32_t chunk) {
@@ -87,8 +88,13 @@ KvCounts GroupedKv::counts() const {
 
 KvShortage GroupedKv::shortage(Slot slot, std::uint32_t target) const {
   const Request& request = requests_[slot];
-  return {.needed = blocks_.cold_need({.prompt = request.prompt_tokens, .known = target}),
-          .available = blocks_.capacity()};
+  std::uint64_t needed = blocks_.cold_need({.prompt = request.prompt_tokens, .known = target});
+  // Chunks of attention that no block divides can take one more than vLLM's estimate says.
+  if (slot < entries_.size() && entries_[slot].lease.admitted && target > request.computed) {
+    needed = std::max(needed, blocks_.need_alone(entries_[slot].lease, known_tokens(slot),
+                                                 target - request.computed));
+  }
+  return {.needed = needed, .available = blocks_.capacity()};
 }
 
 void GroupedKv::verify(const std::vector<Slot>& running) const {

@@ -113,6 +113,43 @@ void mark_state(Marks& marks, const Scenario& scenario, const Recording& run) {
   }
 }
 
+// What only ranks with grouped caches do.
+void mark_grouped(Marks& marks, const Scenario& scenario, const Recording& run) {
+  const scheduler::RankConfig& rank = scenario.deployment.rank;
+  const bool cold = rank.grouped && !rank.grouped->rules;
+  const bool blocks = rank.grouped && rank.grouped->rules;
+  std::map<std::uint64_t, std::uint32_t> inputs;
+  for (const RecordedRequest& request : run.requests) {
+    const replay::Reason reason = request.record.reason;
+    inputs[request.record.ordinal] = request.record.input_tokens;
+    marks["cold groups: rejected"] += cold && reason == replay::Reason::PoolTooSmall;
+    marks["cold groups: outgrew the pool"] += cold && reason == replay::Reason::KvCapacity;
+  }
+  marks["groups: eviction"] += blocks && run.totals.evictions > 0;
+  for (const std::string_view name :
+       {"cold groups: preemption", "groups: preemption", "groups: reuse",
+        "groups: reuse that ends inside a block", "groups: reuse of generated tokens"}) {
+    marks[name] += 0;
+  }
+  for (const PassRecord& pass : run.passes) {
+    if (!rank.grouped) break;
+    marks["cold groups: preemption"] += cold && !pass.preempted.empty();
+    marks["groups: preemption"] += blocks && !pass.preempted.empty();
+    for (const auto& admitted : pass.admitted) {
+      const std::uint32_t reused = admitted.reused_tokens;
+      marks["groups: reuse"] += blocks && reused > 0;
+      const bool inside =
+          blocks &&
+          std::any_of(rank.grouped->rules->groups.begin(), rank.grouped->rules->groups.end(),
+                      [&](const cache::GroupRule& rule) {
+                        return rule.is_cacheable() && reused % rule.block != 0;
+                      });
+      marks["groups: reuse that ends inside a block"] += inside;
+      marks["groups: reuse of generated tokens"] += blocks && reused > inputs[admitted.request];
+    }
+  }
+}
+
 }  // namespace
 
 void mark(Marks& marks, const Scenario& scenario, const Recording& run) {
@@ -146,6 +183,7 @@ void mark(Marks& marks, const Scenario& scenario, const Recording& run) {
   }
   mark_passes(marks, scenario, run);
   mark_state(marks, scenario, run);
+  mark_grouped(marks, scenario, run);
 }
 
 }  // namespace servecast::test

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "cache/grouped_bytes.hpp"
+#include "cache/grouped_gate.hpp"
 #include "perf/timers.hpp"
 
 namespace servecast::test {
@@ -309,14 +311,86 @@ void make_state(Dice& dice, scheduler::RankConfig& rank) {
   rank.state = state;
 }
 
+cache::KvGroup make_kv_group(Dice& dice, std::uint32_t unit, std::uint32_t state_block) {
+  using cache::GroupKind;
+  cache::KvGroup group{.num_layers = 1, .page_size_bytes = 8, .prefix_cacheable = true};
+  group.kind = dice.one_of({GroupKind::Attention, GroupKind::Attention, GroupKind::Attention,
+                            GroupKind::State, GroupKind::Ring});
+  group.block_size_tokens = unit * dice.from(1, 3);
+  if (group.kind == GroupKind::Attention) {
+    if (dice.percent(35))
+      group.sliding_window = dice.from(1, 12);
+    else if (dice.percent(15))
+      group.attention_chunk = dice.from(1, 3) * 4;
+  } else if (group.kind == GroupKind::State) {
+    group.block_size_tokens = state_block;
+    group.mamba_cache_mode = cache::MambaCacheMode::Align;
+  } else {
+    group.prefix_cacheable = false;
+  }
+  return group;
+}
+
+// A rank with some groups, cold or with prefix caching, in a pool that holds a few requests. The
+// gate has the last word; what it refuses is drawn again.
+void make_grouped(Dice& dice, scheduler::RankConfig& rank) {
+  rank.max_model_len = dice.from(20, 80);
+  for (;;) {
+    scheduler::GroupedCacheSettings out;
+    const std::uint32_t unit = dice.from(1, 4), state_block = unit * dice.from(1, 4);
+    const std::uint32_t checkpoints = dice.percent(30) ? 1 : 0;
+    for (std::uint32_t g = 0, count = dice.from(1, 4); g < count; ++g) {
+      cache::KvGroup& group = out.groups.emplace_back(make_kv_group(dice, unit, state_block));
+      group.name = fmt::format("g{}", g);
+      if (group.kind == cache::GroupKind::State) group.prefill_checkpoint_blocks = checkpoints;
+    }
+    const bool caching = dice.percent(70);
+    if (!caching) {
+      for (cache::KvGroup& group : out.groups) {
+        group.page_size_bytes = dice.from(1, 9);
+        if (group.sliding_window && dice.percent(20)) group.kind = cache::GroupKind::Convolution;
+      }
+      out.capacity_bytes = cache::peak_request_bytes(out.groups, dice.from(5, *rank.max_model_len),
+                                                     dice.from(1, rank.max_batched_tokens)) *
+                           dice.from(1, 3);
+    }
+    cache::GroupedSettings settings{
+        .groups = out.groups,
+        .prefix_caching = caching,
+        .vllm_version = "0.32.0",
+        .max_model_len = rank.max_model_len,
+        .max_num_batched_tokens = rank.max_batched_tokens,
+        .capacity_bytes = caching ? std::uint64_t{8'000'000} : out.capacity_bytes,
+        .key_output_blocks = dice.percent(75)};
+    if (caching) {
+      settings.prefix_match_unit = unit;
+      settings.evidence = {.ran_with_prefix_caching = true, .hash_block_tokens = unit};
+    }
+    const cache::GroupedGate gate = cache::grouped_gate(settings);
+    if (!gate.refusals.empty()) continue;
+    if (caching) {
+      const std::uint64_t blocks =
+          cache::startup_blocks(cache::grouped_rules(settings).groups) + dice.from(0, 12);
+      settings.capacity_bytes = out.capacity_bytes = blocks * 8 + dice.from(0, 7);
+      out.rules = cache::grouped_rules(settings);
+    }
+    rank.prefix_caching = caching;
+    rank.blocks = 0;
+    rank.grouped = std::move(out);
+    return;
+  }
+}
+
 // Few texts, shared up to any token, in prompts of some blocks and passes that hold about one.
 void make_texts(Dice& dice, Scenario& out) {
   scheduler::RankConfig& rank = out.deployment.rank;
   rank.max_batched_tokens =
       rank.block_tokens + dice.from(0, dice.percent(60) ? 2 : rank.block_tokens);
-  rank.max_model_len = std::nullopt;
-  rank.prefix_caching = true;
-  rank.blocks = (4 + rank.state->blocks) * dice.from(2, 5);
+  if (rank.state) {
+    rank.max_model_len = std::nullopt;
+    rank.prefix_caching = true;
+    rank.blocks = (4 + rank.state->blocks) * dice.from(2, 5);
+  }
   workload::TraceSource source;
   source.block_size = 1;
   out.trace_text.clear();
@@ -338,6 +412,21 @@ void make_texts(Dice& dice, Scenario& out) {
   out.spec.stop = {};
   out.spec.load = {};
   out.spec.load.kind = workload::Load::Kind::TraceTimestamps;
+}
+
+std::string groups_text(const scheduler::RankConfig& rank) {
+  if (!rank.grouped) return "";
+  std::string text = fmt::format("{} bytes of", rank.grouped->capacity_bytes);
+  for (const cache::KvGroup& g : rank.grouped->groups) {
+    text += fmt::format(" [kind {} block {} page {} window {} chunk {} checkpoints {}]",
+                        static_cast<int>(g.kind), g.block_size_tokens, g.page_size_bytes,
+                        g.sliding_window.value_or(0), g.attention_chunk.value_or(0),
+                        g.prefill_checkpoint_blocks.value_or(0));
+  }
+  if (const auto& rules = rank.grouped->rules)
+    text += fmt::format(", {} blocks, unit {}, outputs keyed {}", rules->blocks, rules->unit,
+                        rules->key_output_blocks);
+  return text + "; ";
 }
 
 // Few workers then, or nobody meets anybody on a rank.
@@ -382,18 +471,21 @@ Scenario scenario(std::uint64_t seed) {
   if (plain && dice.percent(20)) {
     make_state(dice, out.deployment.rank);
     if (dice.percent(75)) make_texts(dice, out);
+  } else if (plain && dice.percent(25)) {
+    if (dice.percent(75)) make_texts(dice, out);
+    make_grouped(dice, out.deployment.rank);
   }
 
   const scheduler::RankConfig& rank = out.deployment.rank;
   out.settings = fmt::format(
-      "{} rules, {} blocks of {}, {} sequences, budget {}, model length {}, caching {}, chunked "
+      "{}{} rules, {} blocks of {}, {} sequences, budget {}, model length {}, caching {}, chunked "
       "{}, {}, states of {} blocks (unit {}, {}), "
       "prefill {} ms, "
       "decode {} ms{}, {} workers of {} ranks, prefill interval {}, router {}, source {}, load {} "
       "(concurrency {}), cap {}, runs of {}",
-      rank.rules.promises_output ? "trtllm" : "vllm", rank.blocks, rank.block_tokens,
-      rank.max_sequences, rank.max_batched_tokens, rank.max_model_len.value_or(0),
-      rank.prefix_caching, rank.chunked_prefill,
+      groups_text(rank), rank.rules.promises_output ? "trtllm" : "vllm", rank.blocks,
+      rank.block_tokens, rank.max_sequences, rank.max_batched_tokens,
+      rank.max_model_len.value_or(0), rank.prefix_caching, rank.chunked_prefill,
       rank.preemption_mode == scheduler::PreemptionMode::Fifo ? "fifo" : "lifo",
       rank.state ? rank.state->blocks : 0, rank.state ? rank.state->match_unit : 0,
       rank.state && rank.state->boundary == cache::AlignBoundary::KnownFloor ? "known_floor"
