@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "cache/grouped_blocks.hpp"
 #include "config/places.hpp"
 #include "replay/simulation.hpp"
 
@@ -106,19 +105,16 @@ report::Array pools_section(const replay::RunTotals& totals) {
   report::Array rows;
   for (std::size_t p = 0; p < totals.pools.size(); ++p) {
     const replay::PoolState& pool = totals.pools[p];
-    const cache::GroupedUsage usage{.used_bytes = pool.used_bytes,
-                                    .cached_bytes = pool.cached_bytes,
-                                    .capacity_bytes = pool.capacity_bytes};
     rows.push_back(Object{{"worker_id", p / totals.ranks_per_worker},
                           {"dp_rank", p % totals.ranks_per_worker},
                           {"active_blocks", pool.active},
                           {"inactive_blocks", pool.inactive},
                           {"total_blocks", 0},
-                          {"kv_cache_used_bytes", usage.used_bytes},
-                          {"kv_cache_cached_bytes", usage.cached_bytes},
-                          {"kv_cache_capacity_bytes", usage.capacity_bytes},
-                          {"active_cache_usage", usage.active()},
-                          {"physical_cache_usage", usage.physical()}});
+                          {"kv_cache_used_bytes", pool.used_bytes},
+                          {"kv_cache_cached_bytes", pool.cached_bytes},
+                          {"kv_cache_capacity_bytes", pool.capacity_bytes},
+                          {"active_cache_usage", pool.active_usage},
+                          {"physical_cache_usage", pool.physical_usage}});
   }
   return rows;
 }
@@ -170,7 +166,8 @@ Result<Prediction> run(const Prepared& prepared, const RunOptions& options) {
   Result<replay::RunTotals> totals =
       replay::run(prepared.deployed.deployment, prepared.workload, replay_options, *collector);
   if (!totals) return tl::unexpected(std::move(totals.error()));
-  Result<report::Report> report = report::make_report(*collector, *totals, facts_of(prepared, *totals));
+  Result<report::Report> report =
+      report::make_report(*collector, *totals, facts_of(prepared, *totals));
   if (!report) return tl::unexpected(std::move(report.error()));
   return Prediction{std::move(*report), std::move(collector), std::move(*totals)};
 }

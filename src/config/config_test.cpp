@@ -312,8 +312,6 @@ TEST(Config, RefusesByNameWhatItKnowsButCannotDo) {
        "engine.workers.prefill: goes only with engine.mode: disaggregated"},
       {"engine.workers.aggregated.parallelism.context=8",
        "context parallelism is not supported yet"},
-      {"engine.workers.aggregated.kv_cache.groups=[]",
-       "kv_cache.groups: grouped KV caches are not supported yet"},
       {"engine.workers.aggregated.kv_cache.host_offload={num_host_blocks: 8}",
        "offload to host memory is not supported yet"},
       {"engine.workers.aggregated.kv_cache.kvcr={}", "pulling KV from peers is not supported yet"},
@@ -559,7 +557,7 @@ TEST(Config, AcceptsOrRefusesByNameEveryBenchmarkCase) {
                     [](const Problem& p) { return p.code == "config.unsupported"; });
     EXPECT_TRUE(named && only_named) << problems({.path = entry.path().string()});
   }
-  EXPECT_EQ(accepted, 12);
+  EXPECT_EQ(accepted, 13);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct Deployed {
   std::optional<perf::KvCapacity> memory;  // nothing when the capacity is fixed
   // Why grouped caches run without the prefix caching that was asked for.
   std::optional<std::string> cold_reason;
-  std::vector<std::string> warnings;       // one line each
+  std::vector<std::string> warnings;  // one line each
 };
 
 // Problems: an unknown model or system, a parallelism that the model cannot have, synthetic

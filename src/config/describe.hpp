@@ -46,7 +46,6 @@ struct CacheForm {
   bool block_size_is_given = false;
   std::optional<std::uint64_t> state_bytes = {};  // of the recurrent state of a request
   cache::AlignBoundary boundary = cache::AlignBoundary::PromptMinusOne;
-  bool key_output_blocks_is_given = false;
 };
 // Fields of kv_cache, fields of vllm, and the rules between them and the rest of the worker.
 void describe_caches(Fields& f, Engine& engine, CacheForm& caches);

@@ -57,22 +57,24 @@ void set_state_cache(Fields& f, Engine& engine, const CacheForm& caches) {
              fmt::format("give at least {} blocks", state + 1));
     return;
   }
-  engine.rank.state = scheduler::StateCacheSettings{.blocks = static_cast<std::uint32_t>(state),
-                                                    .match_unit = engine.grouped.match_unit.value_or(0),
-                                                    .boundary = caches.boundary};
+  engine.rank.state =
+      scheduler::StateCacheSettings{.blocks = static_cast<std::uint32_t>(state),
+                                    .match_unit = engine.grouped.match_unit.value_or(0),
+                                    .boundary = caches.boundary};
 }
 
 void describe_group(Fields& f, cache::KvGroup& group) {
   using cache::GroupKind;
   using cache::MambaCacheMode;
   f.text("name", group.name, "Name of the group, such as full0.");
-  f.word<GroupKind>("kind", group.kind,
-                    {{"attention", GroupKind::Attention, {}},
-                     {"convolution", GroupKind::Convolution, {}},
-                     {"state", GroupKind::State, {}},
-                     {"ring", GroupKind::Ring, {}}},
-                    "What its layers keep: attention KV (of all tokens, of a window or of a chunk), "
-                    "the window of a convolution, recurrent state, or a ring of latest tokens.");
+  f.word<GroupKind>(
+      "kind", group.kind,
+      {{"attention", GroupKind::Attention, {}},
+       {"convolution", GroupKind::Convolution, {}},
+       {"state", GroupKind::State, {}},
+       {"ring", GroupKind::Ring, {}}},
+      "What its layers keep: attention KV (of all tokens, of a window or of a chunk), "
+      "the window of a convolution, recurrent state, or a ring of latest tokens.");
   f.whole("num_layers", group.num_layers, {.min = 1, .required = true}, "Layers of the group.");
   f.whole("block_size_tokens", group.block_size_tokens, {.min = 1, .required = true},
           "Tokens of one of its blocks.");
@@ -120,7 +122,8 @@ void check_groups(Fields& f, const Engine& engine, const CacheForm& caches) {
     refuse(kGroups, fmt::format("parallelism.pipeline {}", engine.parallelism.pipeline),
            "grouped caches are laid out for one pipeline stage");
   if (caches.state_bytes) refuse(kState, kGroups, "describe the state as a group");
-  if (caches.block_size_is_given)
+  // What a resolved configuration spells out is the default, and says nothing.
+  if (engine.rank.block_tokens != scheduler::RankConfig{}.block_tokens)
     refuse("kv_cache.block_size", kGroups, "each group has its own block_size_tokens");
   if (engine.kv_bytes_per_token)
     refuse("kv_cache.bytes_per_token", kGroups, "each group has its own page_size_bytes");
@@ -133,7 +136,7 @@ void refuse_without_groups(Fields& f, const Engine& engine, const CacheForm& cac
     f.refuse(field, fmt::format("goes only with {}", owner));
   };
   if (engine.grouped.evidence) refuse("kv_cache.probe", kGroups);
-  if (caches.key_output_blocks_is_given) refuse("kv_cache.key_output_blocks", kGroups);
+  if (!engine.grouped.key_output_blocks) refuse("kv_cache.key_output_blocks", kGroups);
   if (engine.grouped.match_unit && !caches.state_bytes)
     refuse(kUnit, fmt::format("{} or {}", kState, kGroups));
 }
@@ -161,9 +164,8 @@ void describe_caches(Fields& f, Engine& engine, CacheForm& caches) {
   f.mapping("probe", Presence::Optional,
             "What a probe of the running deployment saw; without it groups run cold.",
             [&](Fields& b) { describe_probe(b, grouped.evidence.emplace()); });
-  caches.key_output_blocks_is_given = f.boolean(
-      "key_output_blocks", grouped.key_output_blocks,
-      "Groups: also keep full blocks of generated tokens for equal prefixes, as vLLM does.");
+  f.boolean("key_output_blocks", grouped.key_output_blocks,
+            "Groups: also keep full blocks of generated tokens for equal prefixes, as vLLM does.");
 }
 
 void describe_cache_versions(Fields& f, Engine& engine, CacheForm& caches) {

@@ -8,8 +8,8 @@ namespace {
 
 // Is `path` the field at `above`, or inside of it?
 bool is_within(std::string_view path, std::string_view above) {
-  return path.starts_with(above) && (path.size() == above.size() ||
-                                     path[above.size()] == '.' || path[above.size()] == '[');
+  return path.starts_with(above) &&
+         (path.size() == above.size() || path[above.size()] == '.' || path[above.size()] == '[');
 }
 
 }  // namespace

@@ -402,8 +402,8 @@ Problem Loop::nothing_can_happen() const {
         problem.message += " request " + std::to_string(request.ordinal + 1) + " (" +
                            (request.state == scheduler::State::Running ? "running" : "waiting") +
                            " on worker " + std::to_string(w) + ", needs " +
-                           std::to_string(scheduler.kv_needed(slot)) + unit +
-                           std::to_string(room) + " available)";
+                           std::to_string(scheduler.kv_needed(slot)) + unit + std::to_string(room) +
+                           " available)";
       });
     }
   }
@@ -430,7 +430,7 @@ RunTotals Loop::totals() const {
       totals.prefix_hit_tokens += scheduler.prefix_hit_tokens();
       totals.fingerprint = fold(totals.fingerprint, rank.fingerprint());
       totals.pools.push_back({kv.active, kv.inactive, kv.free, kv.used_bytes, kv.cached_bytes,
-                              kv.capacity_bytes});
+                              kv.capacity_bytes, kv.active_usage, kv.physical_usage});
     }
   }
   totals.gaps = table_of(gaps_);

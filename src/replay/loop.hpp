@@ -63,7 +63,7 @@ class Loop {
   std::vector<bool> is_ready_;
   Time now_;
   bool capped_ = false;
-  bool past_end_of_time_ = false;  // something is due at kNever or later
+  bool past_end_of_time_ = false;           // something is due at kNever or later
   std::optional<RequestRecord> oversized_;  // of the request that ended with Reason::OversizedPass
   RunTotals counts_;
   std::uint64_t ended_ = 0;

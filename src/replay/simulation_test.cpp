@@ -111,6 +111,57 @@ TEST_P(Simulation, TellsFirstTokenAndGaps) {  // bugs.md A38: the wait for the f
   EXPECT_EQ(told.totals.requests, 1U);
 }
 
+// engine-vllm.md C36: 8 of 8 bytes in the first pass, 12 wanted by the second.
+TEST_P(Simulation, EndsWhenAPassExceedsAPoolOfBytes) {
+  Deployment deployment = a_deployment();
+  deployment.rank.blocks = 0;
+  deployment.rank.prefix_caching = false;
+  deployment.rank.max_batched_tokens = 8;
+  deployment.rank.grouped = scheduler::GroupedCacheSettings{.groups = {{.name = "window",
+                                                                        .num_layers = 1,
+                                                                        .block_size_tokens = 4,
+                                                                        .page_size_bytes = 4,
+                                                                        .sliding_window = 4}},
+                                                            .capacity_bytes = 8};
+  Sink sink;
+  const Result<RunTotals> totals =
+      run(deployment, a_trace({{.at_ms = 0, .input = 16, .output = 1}}), options(), sink);
+  ASSERT_FALSE(totals);
+  EXPECT_EQ(totals.error().front().code, "replay.pass_exceeds_kv");
+  EXPECT_EQ(totals.error().front().fault, Fault::Execution);
+  EXPECT_THAT(to_text(totals.error().front()),
+              HasSubstr("a pass of request 1 (16 prompt tokens) needs 12 bytes of KV at"));
+  EXPECT_THAT(to_text(totals.error().front()), HasSubstr("the pool of its rank has 8"));
+  EXPECT_THAT(to_text(totals.error().front()), HasSubstr("max_batched_tokens"));
+
+  deployment.rank.max_batched_tokens = 4;
+  const Told fits = play(deployment, a_trace({{.at_ms = 0, .input = 16, .output = 1}}), options());
+  EXPECT_EQ(fits.sink.requests.at(0).status, Status::Completed);
+}
+
+TEST_P(Simulation, NamesTheBytesThatARequestLacks) {
+  Deployment deployment = a_deployment();
+  deployment.rank.blocks = 0;
+  deployment.rank.prefix_caching = false;
+  deployment.rank.grouped = scheduler::GroupedCacheSettings{
+      .groups = {{.name = "full", .num_layers = 1, .block_size_tokens = 4, .page_size_bytes = 10}},
+      .capacity_bytes = 35};
+  const Told told = play(
+      deployment,
+      a_trace({{.at_ms = 0, .input = 13, .output = 1}, {.at_ms = 50, .input = 11, .output = 9}}),
+      options());
+  const RequestRecord& rejected = told.sink.requests.at(0);
+  EXPECT_EQ(rejected.reason, Reason::PoolTooSmall);
+  EXPECT_EQ(rejected.kv_needed, 40U);
+  EXPECT_EQ(rejected.kv_available, 35U);
+  EXPECT_TRUE(rejected.kv_in_bytes);
+  const RequestRecord& outgrew = told.sink.requests.at(1);
+  EXPECT_EQ(outgrew.status, Status::Failed);
+  EXPECT_EQ(outgrew.reason, Reason::KvCapacity);
+  EXPECT_EQ(outgrew.output_tokens, 2U) << "token 13 wants a fourth block";
+  EXPECT_EQ(outgrew.kv_needed, 40U);
+}
+
 TEST_P(Simulation, ARequestThatJoinsMakesEveryonesGapLonger) {
   const Told told = play(
       a_deployment(), a_trace({{.at_ms = 0, .output = 4}, {.at_ms = 11, .output = 2}}), options());

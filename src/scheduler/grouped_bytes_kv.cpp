@@ -58,7 +58,10 @@ void GroupedBytesKv::release(Slot slot) {
 }
 
 KvCounts GroupedBytesKv::counts() const {
-  return {.used_bytes = pool_.used_bytes(), .capacity_bytes = pool_.capacity_bytes()};
+  return {.used_bytes = pool_.used_bytes(),
+          .capacity_bytes = pool_.capacity_bytes(),
+          .active_usage = pool_.usage(),
+          .physical_usage = pool_.usage()};
 }
 
 // Of the forward pass that ends with `target` tokens.

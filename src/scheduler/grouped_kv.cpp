@@ -83,7 +83,9 @@ KvCounts GroupedKv::counts() const {
           .evictions = pool.evictions(),
           .used_bytes = usage.used_bytes,
           .cached_bytes = usage.cached_bytes,
-          .capacity_bytes = usage.capacity_bytes};
+          .capacity_bytes = usage.capacity_bytes,
+          .active_usage = usage.active(),
+          .physical_usage = usage.physical()};
 }
 
 KvShortage GroupedKv::shortage(Slot slot, std::uint32_t target) const {

@@ -62,8 +62,7 @@ cache::KvGroup read_group(const Value& value) {
   if (const Value* v = value.find("chunk")) group.attention_chunk = small(*v);
   if (const Value* v = value.find("cacheable")) group.prefix_cacheable = v->flag();
   if (const Value* v = value.find("checkpoints")) group.prefill_checkpoint_blocks = small(*v);
-  if (group.kind == cache::GroupKind::State)
-    group.mamba_cache_mode = cache::MambaCacheMode::Align;
+  if (group.kind == cache::GroupKind::State) group.mamba_cache_mode = cache::MambaCacheMode::Align;
   return group;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/audit.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -11,24 +9,10 @@
 
 #include "base/hash.hpp"
 #include "cache/grouped_bytes.hpp"
+#include "support/audit_laws.hpp"
 
 namespace servecast::test {
 namespace {
-
-constexpr std::size_t kViolationsMax = 20;
-
-class Violations {
- public:
-  template <class... Args>
-  void expect(bool holds, fmt::format_string<Args...> law, Args&&... args) {
-    if (holds || lines_.size() >= kViolationsMax) return;
-    lines_.push_back(fmt::format(law, std::forward<Args>(args)...));
-  }
-  std::vector<std::string> take() { return std::move(lines_); }
-
- private:
-  std::vector<std::string> lines_;
-};
 
 bool happened(Time time) {
   return time != kNever;
@@ -62,13 +46,6 @@ bool bytes_add_up(const scheduler::RankConfig& rank, std::uint32_t active, std::
 struct Bytes {
   std::uint64_t used, cached, capacity;
 };
-
-// Tokens of which every reuse is a multiple.
-std::uint64_t match_unit(const scheduler::RankConfig& rank) {
-  if (rank.grouped) return rank.grouped->rules ? rank.grouped->rules->alignment.tokens : 1;
-  return rank.state && rank.state->match_unit > 0 && rank.prefix_caching ? rank.state->match_unit
-                                                                         : rank.block_tokens;
-}
 
 void audit_record(const replay::Deployment& deployment, const replay::RequestRecord& r,
                   Violations& v) {
@@ -119,12 +96,10 @@ void audit_record(const replay::Deployment& deployment, const replay::RequestRec
       v.expect(rank.grouped || r.kv_needed == blocks_of(rank, r.input_tokens),
                "request {}: needs {} blocks", id, r.kv_needed);
       v.expect(r.kv_in_bytes == is_in_bytes(rank), "request {}: the wrong unit", id);
-      v.expect(r.kv_available ==
-                   (r.kv_in_bytes ? rank.grouped->capacity_bytes : pool_blocks(rank)),
+      v.expect(r.kv_available == (r.kv_in_bytes ? rank.grouped->capacity_bytes : pool_blocks(rank)),
                "request {}: {} blocks or bytes available", id, r.kv_available);
-      v.expect(r.kv_needed > r.kv_available ||
-                   (deployment.rank.rules.promises_output &&
-                    r.input_tokens == rank.blocks * rank.block_tokens),
+      v.expect(r.kv_needed > r.kv_available || (deployment.rank.rules.promises_output &&
+                                                r.input_tokens == rank.blocks * rank.block_tokens),
                "request {}: the pool is large enough", id);
     }
     if (r.reason == Reason::ModelLength) {
@@ -341,8 +316,8 @@ class PassAudit {
     for (const auto& [request, blocks] : pass.preempted) {
       Life& life = lives_[request];
       v_.expect(life.running, "{}: request {} is preempted while it waits", where, request);
-      v_.expect(blocks <= pool_blocks(deployment_.rank), "{}: request {} held {} blocks", where, request,
-                blocks);
+      v_.expect(blocks <= pool_blocks(deployment_.rank), "{}: request {} held {} blocks", where,
+                request, blocks);
       life.running = false;
       life.ahead = 0;
       life.preemptions += 1;
@@ -546,54 +521,6 @@ class PassAudit {
   std::uint64_t wave_step_ = 0;
   std::vector<bool> bound_, deferred_;  // of each rank of the worker
 };
-
-// One index per rank: a hash is stored when it becomes resident and removed when its last copy
-// goes.
-void audit_events(const replay::Deployment& deployment, const Recording& recording, bool capped,
-                  Violations& v) {
-  const std::uint32_t ranks = deployment.workers * deployment.ranks_per_worker;
-  std::vector<std::set<std::uint64_t>> resident(ranks);
-  std::vector<std::uint64_t> next(ranks, 0);
-  std::vector<Time> last(ranks);
-  v.expect(deployment.rank.prefix_caching || recording.events.empty(),
-           "KV events without prefix caching");
-  // With finer units a block's hash follows from units that no event tells.
-  const bool chained = match_unit(deployment.rank) == deployment.rank.block_tokens;
-  for (const replay::KvEventRecord& event : recording.events) {
-    if (event.worker >= deployment.workers || event.rank >= deployment.ranks_per_worker) {
-      v.expect(false, "a KV event names worker {} rank {}", event.worker, event.rank);
-      return;
-    }
-    const std::uint32_t w = event.worker * deployment.ranks_per_worker + event.rank;
-    v.expect(event.event == next[w]++, "rank {}: KV event {} is not consecutive", w, event.event);
-    v.expect(event.at >= last[w], "rank {} KV event {}: goes back in time", w, event.event);
-    last[w] = event.at;
-    v.expect(!event.blocks.empty(), "rank {} KV event {}: has no block", w, event.event);
-    std::uint64_t parent = event.parent;
-    bool has_parent = event.has_parent;
-    for (const auto& block : event.blocks) {
-      if (!event.stored) {
-        v.expect(resident[w].erase(block.hash) == 1,
-                 "rank {} KV event {}: removes what was not there", w, event.event);
-        continue;
-      }
-      v.expect(resident[w].insert(block.hash).second,
-               "rank {} KV event {}: stores what is there already", w, event.event);
-      v.expect(!chained || block.hash == (has_parent ? chained_block_hash(parent, block.tokens_hash)
-                                                     : block.tokens_hash),
-               "rank {} KV event {}: a hash does not follow from its parent", w, event.event);
-      parent = block.hash;
-      has_parent = true;
-    }
-  }
-  for (std::uint32_t w = 0; w < ranks && w < recording.totals.pools.size(); ++w) {
-    const replay::PoolState& pool = recording.totals.pools[w];
-    if (capped) break;  // the pass in flight has evicted, but its events show only at its end
-    v.expect(resident[w].size() <= pool.inactive + pool.active,
-             "rank {}: {} blocks are announced, the pool holds {}", w, resident[w].size(),
-             pool.inactive + pool.active);
-  }
-}
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "cache/some_groups.hpp"
 #include "scheduler/vllm/a_rank.hpp"
 
 namespace servecast::scheduler {
@@ -143,6 +144,62 @@ TEST(VllmManagedEvents, OneForEachRunOfFullBlocks) {
   EXPECT_FALSE(rank.events[1].stored);
   EXPECT_EQ(rank.events[1].blocks.size(), 2U);
   EXPECT_EQ(rank.events[1].blocks[0].hash, rank.events[0].blocks[1].hash) << "the leaf goes first";
+}
+
+// engine-vllm.md 19.5: GLM-5.3-Flash, 64 blocks.
+RankConfig a_glm_rank(std::uint32_t checkpoints) {
+  const std::vector<cache::KvGroup> groups = cache::glm_groups(checkpoints);
+  cache::GroupedSettings settings = cache::a_setting(groups, 2176, 64);
+  settings.max_model_len = 16'000;
+  RankConfig config = a_rank(0, 8192);
+  config.max_model_len = 16'000;
+  config.grouped = GroupedCacheSettings{.groups = groups,
+                                        .capacity_bytes = settings.capacity_bytes,
+                                        .rules = cache::grouped_rules(settings)};
+  return config;
+}
+
+std::vector<std::uint32_t> ids_of(std::uint32_t tokens, std::uint32_t first_own) {
+  std::vector<std::uint32_t> ids;
+  for (std::uint32_t t = 0; t < tokens; ++t) ids.push_back(t < 9000 ? t : first_own + t);
+  return ids;
+}
+
+TEST(VllmGrouped, HoldsTheStateItStartsFromUntilTheStepEnds) {
+  const struct {
+    std::uint32_t checkpoints, during, after, to;
+  } cases[] = {{0, 14, 10, 10'880}, {1, 19, 15, 13'000}};
+  for (const auto& c : cases) {
+    Rank rank(Mode::Stepping, a_glm_rank(c.checkpoints));
+    rank.submit({.prompt = 9000, .output = 1, .ids = ids_of(9000, 0), .trace_block = 1});
+    rank.drain();
+    EXPECT_EQ(rank.active(), 0U);
+    EXPECT_EQ(rank.inactive(), 8U) << "4 of attention, 4 states";
+    const KvCounts idle = rank.scheduler.kv();
+    EXPECT_EQ(idle.used_bytes, 0U);
+    EXPECT_EQ(idle.cached_bytes, 8 * cache::kPage);
+    EXPECT_EQ(idle.capacity_bytes, 64 * cache::kPage);
+
+    const Slot second = rank.submit(
+        {.prompt = 13'000, .output = 2, .ids = ids_of(13'000, 1 << 20), .trace_block = 1});
+    rank.scheduler.schedule(rank.now, Admit::Yes);
+    EXPECT_EQ(rank.active(), c.during);
+    EXPECT_EQ(rank[second].computed, c.to);
+    rank.scheduler.complete(rank.now, rank.outcome);
+    EXPECT_EQ(rank.active(), c.after);
+    rank.drain();
+    EXPECT_EQ(rank.active(), 0U);
+  }
+}
+
+TEST(VllmGrouped, CountsALookupOncePerAdmission) {
+  Rank rank(Mode::Fast, a_glm_rank(0));
+  rank.submit({.prompt = 9000, .output = 1, .ids = ids_of(9000, 0), .trace_block = 1});
+  rank.drain();
+  rank.submit({.prompt = 9000, .output = 1, .ids = ids_of(9000, 0), .trace_block = 1});
+  rank.drain();
+  EXPECT_EQ(rank.scheduler.prefix_queried_tokens(), 18'000U);
+  EXPECT_EQ(rank.scheduler.prefix_hit_tokens(), 8704U);
 }
 
 }  // namespace
