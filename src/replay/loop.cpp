@@ -48,8 +48,8 @@ Reason reason_of(scheduler::Reason reason) {
       return Reason::PromptExceedsStepBudget;
     case scheduler::Reason::KvCapacity:
       return Reason::KvCapacity;
-    case scheduler::Reason::OversizedPass:
-      return Reason::OversizedPass;
+    case scheduler::Reason::OversizedPass:  // ends the run without a record
+      break;
   }
   SERVECAST_CHECK(false);
   return Reason::None;
@@ -235,9 +235,11 @@ void Loop::record_ended(std::uint32_t worker, Time now) {
   std::vector<Slot>& ended = workers_[worker].ended();
   for (const Slot slot : ended) {
     const scheduler::Request& request = requests_[slot];
-    const RequestRecord record = record_of(request, now);
-    if (record.reason == Reason::OversizedPass && !oversized_) oversized_ = record;
-    sink_.on_request(record);
+    if (request.reason == scheduler::Reason::OversizedPass) {
+      if (!oversized_) oversized_ = pass_is_oversized(request, now);
+    } else {
+      sink_.on_request(record_of(request, now));
+    }
     router_.ended(target_of(request), load_of(request));
     past_end_of_time_ |= !driver_.ended(request, now);
     requests_.remove(slot);
@@ -352,21 +354,20 @@ void Loop::stop_at_cap() {
 // What ends the run before its workload does.
 std::optional<Problem> Loop::trouble() const {
   if (past_end_of_time_) return time_ran_out();
-  if (oversized_) return pass_is_oversized();
-  return std::nullopt;
+  return oversized_;
 }
 
 // A setting of the deployment, not something about the request: others would meet it too, so a run
 // that went on would show a server that nobody would start (engine-vllm.md 5.4 item 5).
-Problem Loop::pass_is_oversized() const {
+Problem Loop::pass_is_oversized(const scheduler::Request& request, Time now) {
   Problem problem;
   problem.code = "replay.pass_exceeds_kv";
   problem.fault = Fault::Execution;
-  problem.message = "a pass of request " + std::to_string(oversized_->ordinal + 1) + " (" +
-                    std::to_string(oversized_->input_tokens) + " prompt tokens) needs " +
-                    std::to_string(oversized_->kv_needed) + " bytes of KV at " +
-                    std::to_string(to_ms(now_)) + " ms; the pool of its rank has " +
-                    std::to_string(oversized_->kv_available);
+  problem.message = "a pass of request " + std::to_string(request.ordinal + 1) + " (" +
+                    std::to_string(request.prompt_tokens) + " prompt tokens) needs " +
+                    std::to_string(request.kv_needed) + " bytes of KV at " +
+                    std::to_string(to_ms(now)) + " ms; the pool of its rank has " +
+                    std::to_string(request.kv_available);
   problem.hint = "lower scheduler.max_batched_tokens or add cache memory";
   return problem;
 }

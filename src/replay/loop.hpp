@@ -40,7 +40,7 @@ class Loop {
   void stop_at_cap();
   std::optional<Problem> trouble() const;
   Problem time_ran_out() const;
-  Problem pass_is_oversized() const;
+  static Problem pass_is_oversized(const scheduler::Request& request, Time now);
   Problem nothing_can_happen() const;
   RunTotals totals() const;
 
@@ -63,8 +63,8 @@ class Loop {
   std::vector<bool> is_ready_;
   Time now_;
   bool capped_ = false;
-  bool past_end_of_time_ = false;           // something is due at kNever or later
-  std::optional<RequestRecord> oversized_;  // of the request that ended with Reason::OversizedPass
+  bool past_end_of_time_ = false;     // something is due at kNever or later
+  std::optional<Problem> oversized_;  // a request ended with Reason::OversizedPass
   RunTotals counts_;
   std::uint64_t ended_ = 0;
   std::vector<Admission> history_;     // scratch

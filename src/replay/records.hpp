@@ -25,7 +25,6 @@ enum class Reason : std::uint8_t {
   PoolTooSmall,             // prompt needs more blocks than the pool has
   PromptExceedsStepBudget,  // no chunked prefill and no room in a pass (decisions.md 12)
   KvCapacity,               // outgrew the pool alone (decisions.md 13)
-  OversizedPass,            // a pass of it exceeds a pool of bytes, fewer tokens would not
 };
 
 struct Admission {

@@ -302,8 +302,6 @@ std::string_view to_string(replay::Reason reason) {
       return "prompt_exceeds_step_budget";
     case replay::Reason::KvCapacity:
       return "kv_capacity";
-    case replay::Reason::OversizedPass:
-      return "oversized_pass";
   }
   return "?";
 }
