@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "cache/kv_wire.hpp"
 #include "cache/kv_wire_fields.hpp"
+#include "cache/kv_wire_structure.hpp"
 
 #define MSGPACK_NO_BOOST
 #include <msgpack.hpp>
@@ -21,50 +22,6 @@ using Object = msgpack::object;
 using Kind = msgpack::type::object_type;
 
 constexpr std::size_t kShownBytesMax = 60;  // of a user's text in a message
-
-// Whole, not too deep, and its strings are UTF-8?
-class Structure : public msgpack::null_visitor {
- public:
-  bool visit_str(const char* text, std::uint32_t size) {
-    for (std::string_view rest(text, size); !rest.empty();) {
-      const std::size_t step = utf8_size(rest);
-      if (step == 0) return refuse("a string that is not UTF-8", rest.data());
-      rest.remove_prefix(step);
-    }
-    return true;
-  }
-  bool start_array(std::uint32_t) { return enter(); }
-  bool start_map(std::uint32_t) { return enter(); }
-  bool end_array() { return leave(); }
-  bool end_map() { return leave(); }
-  void insufficient_bytes(std::size_t, std::size_t) { incomplete_ = true; }
-  void parse_error(std::size_t, std::size_t) { fault_ = "a byte that msgpack has no meaning for"; }
-
-  bool incomplete() const { return incomplete_; }
-  const std::string& fault() const { return fault_; }
-  const char* fault_at() const { return fault_at_; }  // null: where the parser stopped
-
- private:
-  bool enter() {
-    if (++depth_ <= kKvNestingMax) return true;
-    return refuse(fmt::format("more than {} arrays and maps within each other", kKvNestingMax),
-                  nullptr);
-  }
-  bool leave() {
-    --depth_;
-    return true;
-  }
-  bool refuse(std::string fault, const char* at) {
-    fault_ = std::move(fault);
-    fault_at_ = at;
-    return false;
-  }
-
-  std::size_t depth_ = 0;
-  bool incomplete_ = false;
-  std::string fault_;
-  const char* fault_at_ = nullptr;
-};
 
 std::string found(const Object& object) {
   switch (object.type) {
@@ -367,31 +324,21 @@ Result<KvBatch> decode_whole(std::string_view bytes, std::uint64_t at, KvWireNot
 Result<std::optional<KvBatch>> KvWireDecoder::next(std::string_view& bytes) {
   if (bytes.empty()) return std::nullopt;
   const std::string_view window = bytes.substr(0, kKvBatchBytesMax);
-  Structure structure;
-  std::size_t size = 0;
-  const bool whole = msgpack::parse(window.data(), window.size(), size, structure);
-  if (structure.incomplete()) {
+  const wire::Structure structure = wire::structure_of(window);
+  const auto refused = [&](const char* code, const std::string& what) {
+    return fail({code, fmt::format("batch at byte {}: {}", offset_, what), {}, hint_for(bytes)});
+  };
+  if (structure.end == wire::Structure::End::Incomplete) {
     if (window.size() < kKvBatchBytesMax) return std::nullopt;
-    return fail(
-        {"kv_wire.too_large",
-         fmt::format("batch at byte {}: larger than {} MiB", offset_, kKvBatchBytesMax >> 20),
-         {},
-         hint_for(bytes)});
+    return refused("kv_wire.too_large", fmt::format("larger than {} MiB", kKvBatchBytesMax >> 20));
   }
-  if (!whole) {
-    const std::size_t at = structure.fault_at() != nullptr
-                               ? static_cast<std::size_t>(structure.fault_at() - window.data())
-                               : size;
-    return fail(
-        {"kv_wire.malformed",
-         fmt::format("batch at byte {}: {} at byte {}", offset_, structure.fault(), offset_ + at),
-         {},
-         hint_for(bytes)});
-  }
-  Result<KvBatch> batch = decode_whole(window.substr(0, size), offset_, notes_);
+  if (structure.end == wire::Structure::End::Fault)
+    return refused("kv_wire.malformed",
+                   fmt::format("{} at byte {}", structure.fault, offset_ + structure.bytes));
+  Result<KvBatch> batch = decode_whole(window.substr(0, structure.bytes), offset_, notes_);
   if (!batch) return tl::unexpected(std::move(batch.error()));
-  offset_ += size;
-  bytes.remove_prefix(size);
+  offset_ += structure.bytes;
+  bytes.remove_prefix(structure.bytes);
   return std::optional<KvBatch>(*std::move(batch));
 }
 
