@@ -150,8 +150,8 @@ std::string json_of(const KvStreamFacts& facts) {
 
 std::string table_of(const KvStreamFacts& facts) {
   const cache::KvResidency::Counts& counts = facts.index.counts();
-  std::string out =
-      fmt::format("{}: {} batches, {} bytes", printable(facts.file), facts.batches, facts.bytes);
+  std::string out = fmt::format("{}: {} {}, {} bytes", printable(facts.file), facts.batches,
+                                facts.batches == 1 ? "batch" : "batches", facts.bytes);
   if (facts.batches > 0)
     out += fmt::format(", ts {} s to {} s", seconds(facts.first_ts), seconds(facts.last_ts));
   out += fmt::format("\n\nEvents           BlockStored {}, BlockRemoved {}, AllBlocksCleared {}\n",

@@ -144,10 +144,10 @@ void add_predict(CLI::App& root, Action& chosen) {
   app.add_flag("--capture-per-request", options->capture.requests,
                "Also write requests.jsonl, one row a request");
   CLI::Option* events = app.add_flag("--capture-kv-events", options->capture.kv_events,
-                                     "Also write kv-events.jsonl, one row a KV cache event");
+                                     "Also write every KV cache event");
   take_one_of(*app.add_option("--kv-events-format", options->kv_events_format,
-                              "How: else kv-events.msgpack, batches as vLLM publishes them; mixed: "
-                              "array batches of map events")
+                              "kv-events.jsonl, a row an event, or kv-events.msgpack, batches as "
+                              "vLLM publishes them: arrays, maps, or arrays of map events")
                    ->capture_default_str()
                    ->needs(events),
               "jsonl|msgpack-array|msgpack-map|msgpack-mixed");
