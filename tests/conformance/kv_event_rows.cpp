@@ -81,6 +81,17 @@ void check_prefix(const KvResidency& index, const Value& want) {
   EXPECT_EQ(index.prefix({}, groups, hashes), want.at("blocks").count());
 }
 
+void check_every_form(const KvBatch& batch) {
+  for (const KvForm outer : {KvForm::Array, KvForm::Map}) {
+    for (const KvForm inner : {KvForm::Array, KvForm::Map}) {
+      std::string bytes;
+      append_batch(bytes, batch, {outer, inner});
+      const auto again = KvWireDecoder().decode(bytes);
+      EXPECT_TRUE(again && *again == batch) << "written and read again";
+    }
+  }
+}
+
 std::uint64_t sum(const std::map<std::string, std::uint64_t>& counts) {
   std::uint64_t all = 0;
   for (const auto& [name, count] : counts) all += count;
@@ -107,6 +118,7 @@ void check_kv_events(const Value& row) {
     for (const KvWireEvent& event : batch->events)
       events.push_back(std::visit([](const auto& e) { return told(e); }, event));
     index.apply(*batch);
+    check_every_form(*batch);
   }
   const Value* want = row.find("refused");
   EXPECT_EQ(refused, want != nullptr ? want->scalar : "");
