@@ -54,10 +54,7 @@ std::string grouped(double value) {
   return text;
 }
 
-namespace {
-
-// Bytes of the UTF-8 character that starts `text`; 0 when there is none.
-std::size_t character_size(std::string_view text) {
+std::size_t utf8_size(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
   if (first < 0x80) return 1;
@@ -73,6 +70,8 @@ std::size_t character_size(std::string_view text) {
     return 0;
   return size;
 }
+
+namespace {
 
 std::string escaped(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
@@ -91,7 +90,7 @@ std::string escaped(std::string_view character) {
 std::string printable(std::string_view text, std::size_t bytes_max) {
   std::string out;
   while (!text.empty()) {
-    const std::size_t size = std::max<std::size_t>(character_size(text), 1);
+    const std::size_t size = std::max<std::size_t>(utf8_size(text), 1);
     const std::string shown = escaped(text.substr(0, size));
     if (out.size() + shown.size() > bytes_max) return out + "...";
     out += shown;

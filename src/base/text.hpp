@@ -19,6 +19,10 @@ void append_unsigned(std::string& out, std::uint64_t value);
 // Thousands separators and two decimals: 1,234.50. Not finite: "N/A".
 std::string grouped(double value);
 
+// Bytes of the UTF-8 character (RFC 3629) that starts `text`, 0 when there is none. requires:
+// `text` is not empty.
+std::size_t utf8_size(std::string_view text);
+
 // User's text as a terminal may show it: control characters (DEL and C1 too) and bytes that are not
 // UTF-8 become \n, \x1b and the like, and what is longer than `bytes_max` is cut with an ellipsis.
 std::string printable(std::string_view text, std::size_t bytes_max = 4000);

@@ -35,6 +35,7 @@ std::unique_ptr<CLI::App> make_app(Action& chosen) {
   app->require_subcommand(1);
   add_predict(*app, chosen);
   add_explain(*app, chosen);
+  add_events(*app, chosen);
   add_bench(*app, chosen);
   add_bench_child(*app, chosen);
   add_completion(*app, chosen);

@@ -20,6 +20,7 @@ using Action = std::function<Exit(const std::vector<std::string>& arguments)>;
 
 void add_predict(CLI::App& root, Action& chosen);
 void add_explain(CLI::App& root, Action& chosen);
+void add_events(CLI::App& root, Action& chosen);
 void add_bench(CLI::App& root, Action& chosen);
 void add_bench_child(CLI::App& root, Action& chosen);  // hidden: one timed run
 void add_completion(CLI::App& root, Action& chosen);

@@ -26,12 +26,23 @@ struct PredictOptions {
   bool overwrite = false;
   std::string format = "table";
   Capture capture;
+  std::string kv_events_format = "jsonl";
   bool stepping = false;
   bool dry_run = false;
   bool print_schema = false;
   bool print_config = false;
   bool quiet = false;
 };
+
+// vLLM wrote arrays until mid-2026 and maps since; whether the batch around its events became one
+// too differs between reports, so that readers exist for each.
+std::optional<cache::KvWireForm> wire_form(const std::string& format) {
+  using cache::KvForm;
+  if (format == "msgpack-array") return cache::KvWireForm{KvForm::Array, KvForm::Array};
+  if (format == "msgpack-map") return cache::KvWireForm{KvForm::Map, KvForm::Map};
+  if (format == "msgpack-mixed") return cache::KvWireForm{KvForm::Array, KvForm::Map};
+  return std::nullopt;
+}
 
 std::optional<std::uint64_t> seed_of(const config::Config& config) {
   if (const auto* synthetic = std::get_if<workload::SyntheticSource>(&config.traffic.source))
@@ -141,8 +152,14 @@ void add_predict(CLI::App& root, Action& chosen) {
       "table|json|canonical");
   app.add_flag("--capture-per-request", options->capture.requests,
                "Also write requests.jsonl, one row a request");
-  app.add_flag("--capture-kv-events", options->capture.kv_events,
-               "Also write kv-events.jsonl, one row a KV cache event");
+  CLI::Option* events = app.add_flag("--capture-kv-events", options->capture.kv_events,
+                                     "Also write every KV cache event");
+  take_one_of(*app.add_option("--kv-events-format", options->kv_events_format,
+                              "kv-events.jsonl, a row an event, or kv-events.msgpack, batches as "
+                              "vLLM publishes them: arrays, maps, or arrays of map events")
+                   ->capture_default_str()
+                   ->needs(events),
+              "jsonl|msgpack-array|msgpack-map|msgpack-mixed");
   app.add_flag("--capture-passes", options->capture.passes,
                "Also write passes.jsonl, one row a forward pass");
   app.add_flag("--stepping", options->stepping,
@@ -166,6 +183,7 @@ void add_predict(CLI::App& root, Action& chosen) {
       "bytes are\n"
       "printed.");
   app.callback([options, &chosen] {
+    options->capture.kv_events_wire = wire_form(options->kv_events_format);
     chosen = [options](const std::vector<std::string>& arguments) {
       return predict(*options, arguments);
     };

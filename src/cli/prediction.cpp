@@ -152,6 +152,7 @@ Result<Prediction> run(const Prepared& prepared, const RunOptions& options) {
                                .keep_requests = options.capture.requests,
                                .keep_passes = options.capture.passes,
                                .keep_kv_events = options.capture.kv_events,
+                               .kv_events_wire = options.capture.kv_events_wire,
                                .temporary_directory = {}});
   replay::Options replay_options;
   replay_options.stepping = options.stepping;

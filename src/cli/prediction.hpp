@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/problem.hpp"
+#include "cache/kv_wire.hpp"
 #include "cli/terminal.hpp"
 #include "config/config.hpp"
 #include "config/deployment.hpp"
@@ -28,6 +29,7 @@ struct Capture {
   bool requests = false;
   bool passes = false;
   bool kv_events = false;
+  std::optional<cache::KvWireForm> kv_events_wire = {};  // none: as JSONL
 };
 
 struct RunOptions {

@@ -54,9 +54,9 @@ Result<void> publish(const report::OutputOptions& where, const Prepared& prepare
       return report::write_passes(*prediction.collector, write);
     });
   if (done && capture.kv_events)
-    done = stage("kv-events.jsonl", [&](const Write& write) {
-      return report::write_kv_events(*prediction.collector, write);
-    });
+    done = stage(
+        capture.kv_events_wire ? "kv-events.msgpack" : "kv-events.jsonl",
+        [&](const Write& write) { return report::write_kv_events(*prediction.collector, write); });
   if (done && DeferSignals::was_signalled()) done = interrupted();
   if (!done) return done;
   return directory.commit(manifest);

@@ -334,6 +334,7 @@ void Loop::record_passes(std::uint32_t worker) {
       record.parent = event.parent;
       for (const auto& block : event.blocks)
         record.blocks.push_back({block.hash, block.tokens_hash});
+      record.tokens = std::move(event.tokens);
       sink_.on_kv_event(record);
     }
   }

@@ -100,7 +100,8 @@ struct KvEventRecord {
   bool stored = false;      // else removed
   bool has_parent = false;
   std::uint64_t parent = 0;
-  std::vector<Block> blocks;  // removed: tokens_hash is 0
+  std::vector<Block> blocks;          // removed: tokens_hash is 0
+  std::vector<std::uint32_t> tokens;  // stored: of all blocks, one after the other
 };
 
 // Receives records while the run goes on, in the order in which they become visible.

@@ -23,21 +23,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kManifest = "manifest.json";
-constexpr std::array<std::string_view, 15> kKnown{"afd-qualification.json",
-                                                  "afd-replay-spec.json",
-                                                  "dashboard.html",
-                                                  "execution-events.jsonl",
-                                                  "fpm-coverage.json",
-                                                  "kv-events.jsonl",
-                                                  kManifest,
-                                                  "passes.jsonl",
-                                                  "prediction.json",
-                                                  "recommendation.csv",
-                                                  "recommendation.json",
-                                                  "requests.jsonl",
-                                                  "resolved-input.yaml",
-                                                  "resource-plan.json",
-                                                  "resource-runtime.json"};
+constexpr std::array<std::string_view, 16> kKnown{
+    "afd-qualification.json", "afd-replay-spec.json",
+    "dashboard.html",         "execution-events.jsonl",
+    "fpm-coverage.json",      "kv-events.jsonl",
+    "kv-events.msgpack",      kManifest,
+    "passes.jsonl",           "prediction.json",
+    "recommendation.csv",     "recommendation.json",
+    "requests.jsonl",         "resolved-input.yaml",
+    "resource-plan.json",     "resource-runtime.json"};
 constexpr std::string_view kRecommendations = "recommendations";
 
 bool is_recommendation(std::string_view file) {

@@ -66,7 +66,9 @@ Collector::State::State(CollectorOptions options_in)
       e2e_ns(options.samples_in_memory_max, options.temporary_directory),
       tpot_ps(options.samples_in_memory_max, options.temporary_directory),
       passes(options.spooled_bytes_in_memory_max, options.temporary_directory),
-      kv_events(options.spooled_bytes_in_memory_max, options.temporary_directory) {}
+      kv_events(options.spooled_bytes_in_memory_max, options.temporary_directory) {
+  if (options.kv_events_wire) kv_batches.emplace(*options.kv_events_wire);
+}
 
 void Collector::State::fold(const replay::RequestRecord& record) {
   const auto status = static_cast<std::size_t>(record.status);
@@ -141,7 +143,11 @@ void Collector::on_pass(const replay::PassRecord& record) {
 
 void Collector::on_kv_event(const replay::KvEventRecord& record) {
   if (!state_->options.keep_kv_events) return;
-  append_row(state_->kv_events.buffer(), record);
+  if (state_->kv_batches) {
+    state_->kv_batches->add(record, state_->kv_events.buffer());
+  } else {
+    append_row(state_->kv_events.buffer(), record);
+  }
   state_->kv_events.settle();
 }
 

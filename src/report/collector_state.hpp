@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/int128.hpp"
+#include "report/kv_batches.hpp"
 #include "report/report.hpp"
 #include "report/samples.hpp"
 #include "report/text_spool.hpp"
@@ -61,6 +62,7 @@ struct Collector::State {
   std::vector<Kept> kept;
   std::vector<replay::Admission> history;  // of all kept requests
   TextSpool passes, kv_events;
+  std::optional<KvBatches> kv_batches;  // of options.kv_events_wire
 };
 
 }  // namespace servecast::report

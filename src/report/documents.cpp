@@ -149,7 +149,9 @@ Result<void> write_passes(Collector& collector, const Write& write) {
 
 Result<void> write_kv_events(Collector& collector, const Write& write) {
   SERVECAST_CHECK(collector.state().options.keep_kv_events);
-  return collector.state().kv_events.write(write);
+  Collector::State& state = collector.state();
+  if (state.kv_batches) state.kv_batches->finish(state.kv_events.buffer());
+  return state.kv_events.write(write);
 }
 
 std::string canonical_line(const Report& report, const Collector& collector, const Names& names) {

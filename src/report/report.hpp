@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/problem.hpp"
+#include "cache/kv_wire.hpp"
 #include "replay/records.hpp"
 #include "report/value.hpp"
 
@@ -38,6 +39,7 @@ struct CollectorOptions {
   bool keep_requests = false;   // for write_requests and the per_request part of canonical_line
   bool keep_passes = false;     // for write_passes
   bool keep_kv_events = false;  // for write_kv_events
+  std::optional<cache::KvWireForm> kv_events_wire{};  // as batches in msgpack; none: as JSONL
   std::uint64_t samples_in_memory_max = kSamplesInMemoryMax;
   std::uint64_t spooled_bytes_in_memory_max = kSpooledBytesInMemoryMax;
   std::string temporary_directory{};  // empty: the system's

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace servecast::scheduler {
@@ -15,6 +16,12 @@ struct KvEvent {
   bool has_parent = false;
   std::uint64_t parent = 0;
   std::vector<Block> blocks;
+  std::vector<std::uint32_t> tokens = {};  // stored: of all blocks, one after the other
+
+  void add(Block block, std::span<const std::uint32_t> block_tokens) {
+    blocks.push_back(block);
+    tokens.insert(tokens.end(), block_tokens.begin(), block_tokens.end());
+  }
 };
 
 }  // namespace servecast::scheduler

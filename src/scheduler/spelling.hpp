@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/random.hpp"
@@ -23,6 +24,8 @@ class Spelling {
   // for 0).
   Hashes hash(const Content& content, std::uint32_t prompt_tokens, std::uint32_t block,
               std::uint64_t parent);
+  // The tokens of the block that was hashed last.
+  std::span<const std::uint32_t> tokens() const { return tokens_; }
 
  private:
   void spell_prompt(const Content& content, std::uint64_t first, std::uint64_t end,

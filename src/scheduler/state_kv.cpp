@@ -156,7 +156,7 @@ void StateKv::publish_stored(Slot slot, std::span<const std::uint32_t> pages) {
     }
     const std::uint64_t tokens_hash =
         pages_.hash(request.content, request.prompt_tokens, page, 0).local;
-    events_.back().blocks.push_back({name_of(page), tokens_hash});
+    events_.back().add({name_of(page), tokens_hash}, pages_.tokens());
   }
 }
 

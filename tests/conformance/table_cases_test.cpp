@@ -12,6 +12,7 @@
 #include "base/hash.hpp"
 #include "base/random.hpp"
 #include "conformance/case_yaml.hpp"
+#include "conformance/kv_event_rows.hpp"
 #include "conformance/register_tests.hpp"
 #include "perf/timers.hpp"
 #include "support/trace_file.hpp"
@@ -193,8 +194,9 @@ void check_mooncake(const Value& row) {
 void run_table(const Value& document) {
   document.only({"name", "table", "why", "rows"});
   const std::map<std::string, void (*)(const Value&)> checks = {
-      {"random", check_random},     {"hashes", check_hashes}, {"timer", check_timer},
-      {"arrivals", check_arrivals}, {"stop", check_stop},     {"mooncake", check_mooncake}};
+      {"random", check_random},      {"hashes", check_hashes}, {"timer", check_timer},
+      {"arrivals", check_arrivals},  {"stop", check_stop},     {"mooncake", check_mooncake},
+      {"kv_events", check_kv_events}};
   const auto check = checks.find(document.at("table").scalar);
   if (check == checks.end()) document.at("table").refuse("unknown kind of table");
   ASSERT_FALSE(document.at("rows").list.empty());

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "property/canonical.hpp"
+#include "property/kv_stream.hpp"
 #include "property/marks.hpp"
 #include "property/scenario.hpp"
 #include "support/audit.hpp"
@@ -40,6 +41,12 @@ replay::Options reference_options(const Scenario& s) {
   return options;
 }
 
+// Each of the four forms in turn.
+cache::KvWireForm wire_form(std::uint64_t seed) {
+  using enum cache::KvForm;
+  return {seed % 2 == 0 ? Array : Map, seed % 4 < 2 ? Array : Map};
+}
+
 struct Variant {
   const char* name;
   bool stepping, short_runs, history;
@@ -56,7 +63,7 @@ bool is_oversized(const Recording& run) {
 }
 
 // What is wrong with one seed; nothing when all modes agree and every law holds.
-std::optional<std::string> fault_of(const Scenario& s, Marks& marks) {
+std::optional<std::string> fault_of(const Scenario& s, cache::KvWireForm form, Marks& marks) {
   const auto workload = workload::build(s.spec);
   if (!workload) return "the workload is refused: " + to_text(workload.error().front());
   const Recording plain = record(s.deployment, *workload, reference_options(s));
@@ -65,7 +72,10 @@ std::optional<std::string> fault_of(const Scenario& s, Marks& marks) {
   const auto broken =
       oversized ? std::vector<std::string>() : audit(s.deployment, plain, s.cap.has_value());
   if (!broken.empty()) return "reference mode: " + fmt::format("{}", fmt::join(broken, "\n  "));
-  if (!oversized) mark(marks, s, plain);
+  if (!oversized) {
+    if (const auto fault = kv_stream_fault(plain, form)) return "the KV event stream: " + *fault;
+    mark(marks, s, plain);
+  }
   const std::string canonical = canonical_line_of(plain);
   for (const Variant& variant : kVariants) {
     replay::Options options;
@@ -104,7 +114,7 @@ TEST_P(Modes, Agree) {
   std::uint64_t faulty = 0;
   for (std::uint64_t seed = first; seed < end; ++seed) {
     const Scenario s = scenario(seed);
-    const auto fault = fault_of(s, marks);
+    const auto fault = fault_of(s, wire_form(seed), marks);
     if (!fault) continue;
     ++faulty;
     if (++failures <= kFailuresMax) ADD_FAILURE() << report(seed, s, *fault);

@@ -232,6 +232,7 @@ std::optional<std::string> difference(const replay::KvEventRecord& a,
   d.field("has_parent", a.has_parent, b.has_parent);
   d.field("parent", a.parent, b.parent);
   d.field("blocks", a.blocks, b.blocks);
+  d.field("tokens", a.tokens, b.tokens);
   return d.take();
 }
 

@@ -14,7 +14,7 @@ constexpr const char* kLicence = "SPDX-License-Identifier: Apache-2.0";
 // Formats without comments, and the licence itself.
 bool carries_licence_line(std::string_view path) {
   for (const std::string_view ending :
-       {".json", ".jsonl", ".csv", ".gz", ".ndjson", ".txt.expected"})
+       {".json", ".jsonl", ".csv", ".gz", ".ndjson", ".msgpack", ".txt.expected"})
     if (path.ends_with(ending)) return false;
   return path != "LICENSE";
 }

@@ -50,7 +50,7 @@ void VllmScheduler::seal_computed(Request& request) {
       const std::uint64_t local =
           spelling_.hash(request.content, request.prompt_tokens, block, parent).local;
       if (!continues) events_.push_back({true, block > 0, parent, {}});
-      events_.back().blocks.push_back({name, local});
+      events_.back().add({name, local}, spelling_.tokens());
     }
     continues = sealed.visible;
   }
