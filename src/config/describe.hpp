@@ -22,6 +22,7 @@ struct TrafficForm {
   workload::SessionSource session = {};
   workload::TraceSource trace = {};
   workload::Load load = {};
+  std::optional<double> cancel_after_ms = {};
   std::optional<double> requests_per_second;
   std::optional<double> sessions_per_second;
   struct Stop {

@@ -329,6 +329,9 @@ void describe_traffic(Fields& f, TrafficForm& traffic) {
   });
   f.mapping("stop", Presence::Defaulted, "When the traffic ends.",
             [&](Fields& s) { describe_stop(s, traffic.stop); });
+  f.real("cancel_after_ms", traffic.cancel_after_ms, {.min = 1e-6, .max = 4.6e12},
+         "So long after its arrival the client of a request goes away, unless it has the whole "
+         "answer; a trace row's cancel_after goes before it.");
   if (!f.is_clean()) return;
   check_source_and_load(f, traffic);
   check_stop(f, traffic);
@@ -348,6 +351,7 @@ workload::Spec traffic_spec(const TrafficForm& traffic) {
       break;
   }
   spec.load = traffic.load;
+  spec.cancel_after_ms = traffic.cancel_after_ms;
   const auto& rate =
       traffic.requests_per_second ? traffic.requests_per_second : traffic.sessions_per_second;
   spec.load.per_second = rate.value_or(0);

@@ -248,6 +248,9 @@ void Worker::cancel(Slot slot, Instant now) {
     rank.scheduler().cancel(slot);
   }
   std::vector<Time> times = rank.scheduler().token_times(slot, rank.scheduler().passes());
+  std::erase_if(rank.outcome().trace.outputs, [&](const scheduler::PassTrace::Output& output) {
+    return output.request == request.ordinal;
+  });
   const bool unseen = in_flight_ && !times.empty() && times.back() == pass_end_;
   std::vector<std::int64_t>& later = rank.outcome().taken_back;  // when the pass in flight ends
   const bool counts = !rank.scheduler().keeps_token_times();

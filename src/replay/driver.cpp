@@ -78,6 +78,9 @@ void Driver::fill(Open& open, Time ready, scheduler::Request& request) {
   request.row = turn.row;
   request.priority = turn.priority;
   request.arrival = ready;
+  const Duration patience =
+      turn.cancel_after != workload::kForever ? turn.cancel_after : workload_.cancel_after();
+  if (patience < kNever - ready) request.cancel_at = ready + patience;
   request.prompt_tokens = open.history_tokens + turn.input_tokens;
   request.output_tokens = turn.output_tokens;
 

@@ -67,7 +67,7 @@ bool needs_reference_mode(const workload::Workload& workload, const Options& opt
 bool may_take_back(const Deployment& deployment, const workload::Workload& workload,
                    const Options& options) {
   const std::uint64_t pool = std::uint64_t{deployment.rank.blocks} * deployment.rank.block_tokens;
-  return options.cap.has_value() || workload.total_tokens_max() > pool;
+  return options.cap.has_value() || workload.may_cancel() || workload.total_tokens_max() > pool;
 }
 
 GapTable table_of(const engine::GapLedger& ledger) {
@@ -128,7 +128,7 @@ Result<RunTotals> Loop::run() {
   drain(Time{});
   if (auto problem = trouble()) return fail(*std::move(problem));
   for (;;) {
-    const Time next = std::min(wakes_.time(), driver_.next_ready());
+    const Time next = std::min({wakes_.time(), driver_.next_ready(), next_cancellation()});
     if (next == kNever) break;
     if (options_.cap && next > *options_.cap) {
       stop_at_cap();
@@ -154,6 +154,7 @@ Result<RunTotals> Loop::run() {
 void Loop::drain(Time now) {
   for (bool driven = false, changed = true; changed; driven = true) {
     changed = end_passes(now);
+    changed |= cancel_due(now, driven);
     changed |= release_arrivals(now, driven);
     changed |= drive_workers(now);
   }
@@ -168,6 +169,53 @@ bool Loop::end_passes(Time now) {
     changed = true;
   }
   return changed;
+}
+
+namespace {
+
+struct GoesLater {
+  template <class C>
+  bool operator()(const C& a, const C& b) const {
+    return a.at != b.at ? a.at > b.at : a.ordinal > b.ordinal;
+  }
+};
+
+}  // namespace
+
+// A slot may have another request by now, or none, which has no cancel_at.
+bool Loop::is_live(const Cancellation& due) const {
+  const scheduler::Request& request = requests_[due.slot];
+  return request.ordinal == due.ordinal && request.cancel_at == due.at;
+}
+
+Time Loop::next_cancellation() {
+  while (!cancellations_.empty() && !is_live(cancellations_.front())) {
+    std::pop_heap(cancellations_.begin(), cancellations_.end(), GoesLater{});
+    cancellations_.pop_back();
+  }
+  return cancellations_.empty() ? kNever : cancellations_.front().at;
+}
+
+// After what ends at this instant, so that a client that has its answer is not canceled, and before
+// what arrives at it. Equal times by creation.
+bool Loop::cancel_due(Time now, bool driven) {
+  bool changed = false;
+  while (next_cancellation() <= now) {
+    const Slot slot = cancellations_.front().slot;
+    const std::uint32_t worker = requests_[slot].worker;
+    workers_[worker].cancel(slot, {now, driven});
+    record_passes(worker);
+    record_ended(worker, now);
+    look_again(worker);
+    changed = true;
+  }
+  return changed;
+}
+
+// What a worker had planned has changed.
+void Loop::look_again(std::uint32_t worker) {
+  wakes_.set(worker, workers_[worker].wake());
+  if (workers_[worker].idle()) make_ready(worker);
 }
 
 bool Loop::release_arrivals(Time now, bool driven) {
@@ -190,6 +238,10 @@ bool Loop::release_arrivals(Time now, bool driven) {
       make_ready(worker);
     } else if (engine.wake() != wake_before) {
       wakes_.set(worker, engine.wake());
+    }
+    if (request.cancel_at != kNever) {
+      cancellations_.push_back({request.cancel_at, request.ordinal, slot});
+      std::push_heap(cancellations_.begin(), cancellations_.end(), GoesLater{});
     }
     changed = true;
   }

@@ -27,8 +27,15 @@ class Loop {
   Result<RunTotals> run();
 
  private:
+  struct Cancellation {
+    Time at;
+    std::uint64_t ordinal = 0;
+    scheduler::Slot slot = scheduler::kNoSlot;
+  };
+
   void drain(Time now);
   bool end_passes(Time now);
+  bool cancel_due(Time now, bool driven);
   bool release_arrivals(Time now, bool driven);
   bool drive_workers(Time now);
 
@@ -36,6 +43,9 @@ class Loop {
   void record_ended(std::uint32_t worker, Time now);
   void record_passes(std::uint32_t worker);
   void make_ready(std::uint32_t worker);
+  void look_again(std::uint32_t worker);
+  bool is_live(const Cancellation& due) const;
+  Time next_cancellation();
   RequestRecord record_of(const scheduler::Request& request, Time now);
   void stop_at_cap();
   std::optional<Problem> trouble() const;
@@ -58,6 +68,9 @@ class Loop {
   router::Router router_;
   Driver driver_;
 
+  // Of clients that go away, the next one first: a heap. Those of requests that have ended since are
+  // dropped when their turn comes.
+  std::vector<Cancellation> cancellations_;
   // Idle workers that may start a pass at this instant: a heap, lowest id first.
   std::vector<std::uint32_t> ready_;
   std::vector<bool> is_ready_;

@@ -32,6 +32,7 @@ enum Field : std::size_t {
   HashIds,
   Timestamp,
   Delay,
+  CancelAfter,
   Priority,
   StrictPriority,
   PolicyClass,
@@ -51,6 +52,7 @@ constexpr std::array kKeys = {
     Key{"request_id", RequestId},
     Key{"delay", Delay},
     Key{"output_token_ids", OutputTokenIds},
+    Key{"cancel_after", CancelAfter},
     Key{"priority", Priority},
     Key{"strict_priority", StrictPriority},
     Key{"policy_class", PolicyClass},
@@ -58,6 +60,7 @@ constexpr std::array kKeys = {
     Key{"output_tokens", OutputLength},
     Key{"created_time", Timestamp},
     Key{"delay_ms", Delay},
+    Key{"cancel_after_ms", CancelAfter},
 };
 
 // A value as the row has it, with the name it goes by there; no name when absent or null.
@@ -404,6 +407,12 @@ Checked MooncakeReader::decode_times(const Fields& fields, TraceRow& row) {
   }
   if (const Given& given = fields[Delay]) {
     if (auto fault = read_ms(given, row.delay_ns)) return fault;
+  }
+  if (const Given& given = fields[CancelAfter]) {
+    std::optional<std::int64_t> ns;
+    if (auto fault = read_ms(given, ns)) return fault;
+    if (*ns == 0) return wrong(given.name, given.value, "more than zero milliseconds");
+    row.turn.cancel_after.ns = *ns;
   }
   return std::nullopt;
 }

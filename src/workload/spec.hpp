@@ -79,6 +79,9 @@ struct Spec {
   std::variant<SyntheticSource, SessionSource, TraceSource> source = SyntheticSource{};
   Load load{};
   Stop stop{.count = 100};
+  // So long after its arrival the client of each request goes away, unless it has the whole answer
+  // or the trace row says otherwise; > 0.
+  std::optional<double> cancel_after_ms{};
 };
 
 }  // namespace servecast::workload

@@ -45,6 +45,7 @@ struct Trace {
   std::vector<std::uint32_t> ids;       // dense block ids of all prompts
   std::vector<std::uint32_t> authored;  // output tokens of the rows that bring them
   std::uint32_t block_size = 1;         // tokens per id
+  bool cancels = false;                 // some turn has a cancel_after
   std::uint32_t input_tokens_max = 0, total_tokens_max = 0;
   NameTable session_names, request_names, metadata;
   Notes notes;

@@ -48,6 +48,7 @@ bool TraceWalk::next(Session& session) {
 struct Workload::Plan {
   std::variant<Generated, Trace> source;
   Load load{};
+  Duration cancel_after = kForever;
   Notes no_notes{};  // of a synthetic source
   const Generated* generated() const { return std::get_if<Generated>(&source); }
   const Trace* trace() const { return std::get_if<Trace>(&source); }
@@ -124,6 +125,15 @@ std::span<const std::uint32_t> Workload::authored_tokens() const {
   return {};
 }
 
+bool Workload::may_cancel() const {
+  const Trace* trace = plan_->trace();
+  return plan_->cancel_after != kForever || (trace != nullptr && trace->cancels);
+}
+
+Duration Workload::cancel_after() const {
+  return plan_->cancel_after;
+}
+
 const Notes& Workload::notes() const {
   if (const Trace* trace = plan_->trace()) return trace->notes;
   return plan_->no_notes;
@@ -196,9 +206,12 @@ Result<Workload> build(const Spec& spec) {
     return tl::unexpected(std::move(problems));
   auto source = build_source(spec);
   if (!source) return tl::unexpected(std::move(source).error());
+  Duration cancel_after = kForever;
+  if (spec.cancel_after_ms)
+    cancel_after.ns = std::max<std::int64_t>(1, ns_from_ms(*spec.cancel_after_ms).value());
   Workload workload;
-  workload.plan_ = std::make_shared<const Workload::Plan>(
-      Workload::Plan{.source = std::move(*source), .load = spec.load});
+  workload.plan_ = std::make_shared<const Workload::Plan>(Workload::Plan{
+      .source = std::move(*source), .load = spec.load, .cancel_after = cancel_after});
   return workload;
 }
 

@@ -25,6 +25,9 @@ inline constexpr std::uint32_t kNone = UINT32_MAX;
 // (replay.md 10.5).
 inline constexpr std::uint64_t kOutputPlanSeed = 0xD37A0A7E5EEDULL;
 
+// Of Turn::cancel_after: the client waits as long as it takes.
+inline constexpr Duration kForever{INT64_MAX};
+
 struct Turn {
   std::uint32_t input_tokens = 0;  // the whole prompt; only the new tokens where prompts accumulate
   std::uint32_t output_tokens = 0;  // 0 = prefill only
@@ -39,6 +42,8 @@ struct Turn {
   bool authored = false;
   std::int32_t priority = 0;  // the lower, the more urgent; for schedulers that look at it
   std::uint32_t row = kNone;  // index of the trace row, for names and metadata
+  // So long after its arrival the client goes away, unless it has the whole answer; > 0.
+  Duration cancel_after = kForever;
 };
 
 struct Session {
@@ -84,6 +89,8 @@ class Workload {
   bool accumulating() const;
   bool single_turn() const;  // every session has exactly one turn
   bool has_authored_outputs() const;
+  bool may_cancel() const;        // some client may go away before it has its answer
+  Duration cancel_after() const;  // of turns that say nothing; > 0
   std::uint64_t session_count() const;
   std::uint64_t request_count() const;  // turns of all sessions
   // Longest whole prompt (accumulated where prompts accumulate), and longest prompt + output of one

@@ -157,10 +157,11 @@ void read_router(const Value& router, replay::Deployment& out) {
 CaseRequest read_request(const Value& value, std::size_t index,
                          const std::vector<CaseRequest>& before, std::uint32_t trace_block) {
   value.only({"at_ms", "after", "delay_ms", "prompt", "prompt_same_as", "same_tokens", "ids",
-              "output", "output_tokens", "priority"});
+              "output", "output_tokens", "priority", "cancel_after_ms"});
   CaseRequest out;
   if (const Value* v = value.find("priority"))
     out.priority = static_cast<std::int32_t>(v->number());
+  if (const Value* v = value.find("cancel_after_ms")) out.cancel_after_ms = v->number();
   if (const Value* v = value.find("at_ms")) out.at_ms = v->number();
   if (const Value* v = value.find("after")) {
     out.after = small(*v);
@@ -560,6 +561,8 @@ std::string mooncake_text(const TextCase& text_case, std::uint32_t block_tokens)
     if (!request.output_tokens.empty()) {
       out += fmt::format(R"("output_token_ids": [{}], )", fmt::join(request.output_tokens, ", "));
     }
+    if (request.cancel_after_ms)
+      out += fmt::format(R"("cancel_after": {}, )", *request.cancel_after_ms);
     if (request.priority != 0) out += fmt::format(R"("priority": {}, )", request.priority);
     out += fmt::format("\"hash_ids\": [{}]}}\n", fmt::join(own, ", "));
   }

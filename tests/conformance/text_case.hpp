@@ -21,6 +21,7 @@ struct CaseRequest {
   std::uint32_t prompt = 0;            // tokens
   std::uint32_t output = 0;
   std::int32_t priority = 0;
+  std::optional<double> cancel_after_ms;
   std::uint32_t same_tokens = 0;  // leading tokens that equal those of request `same_as`
   std::uint32_t same_as = 0;
   std::vector<std::uint64_t> ids;            // trace block ids; empty: own content, then `same_as`

@@ -91,6 +91,7 @@ struct Row {
   int session = -1;      // none
   double delay_ms = -1;  // none
   int priority = 0;
+  double cancel_after_ms = 0;  // none
 };
 
 // Prompts spelled with few ids, each often a continuation or a cut of an earlier one.
@@ -116,6 +117,7 @@ std::string spell(const Row& row) {
   } else {
     out += fmt::format(R"(, "timestamp": {})", row.at_ms);
   }
+  if (row.cancel_after_ms > 0) out += fmt::format(R"(, "cancel_after": {})", row.cancel_after_ms);
   if (row.priority != 0) out += fmt::format(R"(, "priority": {})", row.priority);
   if (!row.output_tokens.empty()) {
     out += fmt::format(R"(, "output_token_ids": [{}])", fmt::join(row.output_tokens, ", "));
@@ -125,6 +127,12 @@ std::string spell(const Row& row) {
 
 std::uint32_t output_length(Dice& dice) {
   return dice.percent(25) ? dice.from(0, 2) : dice.from(1, dice.percent(30) ? 40 : 12);
+}
+
+// Often at the end of a pass, or one nanosecond beside it.
+double patience(Dice& dice) {
+  const double ms = dice.from(1, dice.percent(50) ? 12 : 80);
+  return dice.percent(70) ? ms : ms + dice.one_of({0.5, 1e-6, -1e-6});
 }
 
 void make_trace(Dice& dice, Scenario& out) {
@@ -139,6 +147,7 @@ void make_trace(Dice& dice, Scenario& out) {
   const bool sessions = dice.percent(25);
   const bool authored = dice.percent(10);
   const bool equal_lengths = dice.percent(20);
+  const bool cancels = dice.percent(25);
   const std::uint32_t equal_output = output_length(dice);
   const double step_ms = dice.one_of({0.0, 1.0, 2.0, 5.0, 10.0, 0.5});
   double now = source.start_as_given ? dice.from(0, 20) : 0;
@@ -159,6 +168,7 @@ void make_trace(Dice& dice, Scenario& out) {
     }
     now += step_ms * dice.from(0, 3);
     row.at_ms = now;
+    if (cancels && dice.percent(40)) row.cancel_after_ms = patience(dice);
     if (sessions && dice.percent(70)) {
       row.session = static_cast<int>(dice.from(0, 3));
       const bool later = std::any_of(all.begin(), all.end(), [&row](const Row& other) {
@@ -229,6 +239,7 @@ void make_squeeze(Dice& dice, Scenario& out) {
     for (std::uint32_t b = 0; b * rank.block_tokens < row.input; ++b) row.ids.push_back(i * 10 + b);
     row.output = dice.from(2, 20);
     row.at_ms = dice.from(0, 4) * 3;
+    if (dice.percent(15)) row.cancel_after_ms = patience(dice);
     out.trace_text += spell(row);
   }
   out.trace = std::make_shared<const TraceFile>(out.trace_text);
@@ -404,6 +415,7 @@ void make_texts(Dice& dice, Scenario& out) {
     }
     row.output = dice.from(0, dice.percent(30) ? 30 : 6);
     row.at_ms = dice.from(0, 6) * 3;
+    if (dice.percent(10)) row.cancel_after_ms = patience(dice);
     out.trace_text += spell(row);
   }
   out.trace = std::make_shared<const TraceFile>(out.trace_text);
@@ -466,6 +478,7 @@ Scenario scenario(std::uint64_t seed) {
   if (dice.percent(20)) out.cap = make_cap(dice);
   if (out.cap && out.cap->ns < 0) out.cap->ns = 0;
   out.run_passes_max = dice.from(1, 5);
+  if (kind >= 70 && dice.percent(25)) out.spec.cancel_after_ms = patience(dice);
   make_group(dice, out.deployment);
   const bool plain = !out.deployment.rank.rules.promises_output && !out.deployment.rank.speculation;
   if (plain && dice.percent(20)) {

@@ -174,6 +174,7 @@ class PassAudit {
       : deployment_(deployment), recording_(recording), v_(v) {
     for (const RecordedRequest& request : recording.requests) {
       lives_[request.record.ordinal].record = &request.record;
+      if (request.record.status == replay::Status::Canceled) canceled_.push_back(&request.record);
     }
   }
 
@@ -186,9 +187,12 @@ class PassAudit {
       const bool first = previous == nullptr || previous->worker != parts.front().worker;
       follows(first ? nullptr : previous, parts.front());
       run_together(parts);
-      if (!capped) throttle(first, parts);
+      drop_canceled(parts.front());
+      // Who left the queue in the middle of a pass is not told, so what followed is not known.
+      const bool follows_queues = !capped && canceled_.empty();
+      if (follows_queues) throttle(first, parts);
       for (const replay::PassRecord& pass : parts) one(pass);
-      if (!capped) note_queues(parts);
+      if (follows_queues) note_queues(parts);
       previous = &parts.front();
     }
     if (!capped) whole_run();
@@ -286,8 +290,25 @@ class PassAudit {
     follow_preempted(where, pass);
     follow_scheduled(where, pass, shape);
     follow_outputs(where, pass, shape);
+    if (loses_somebody(pass)) return;
     if (all_recorded(pass)) compare_shape(where, pass, shape);
     if (!rank.prefix_caching) audit_blocks(where, pass);
+  }
+
+  // Clients that went away before this pass began.
+  void drop_canceled(const replay::PassRecord& pass) {
+    for (const replay::RequestRecord* r : canceled_) {
+      if (r->worker != pass.worker || r->terminal > pass.start) continue;
+      Life& life = lives_[r->ordinal];
+      life.running = false;
+      life.ended = true;
+    }
+  }
+  // What a pass computed for a client that went away meanwhile does not show.
+  bool loses_somebody(const replay::PassRecord& pass) const {
+    return std::any_of(canceled_.begin(), canceled_.end(), [&](const replay::RequestRecord* r) {
+      return r->worker == pass.worker && pass.start < r->terminal && r->terminal < pass.end;
+    });
   }
 
   void follow_admitted(const std::string& where, const replay::PassRecord& pass) {
@@ -518,6 +539,7 @@ class PassAudit {
   const Recording& recording_;
   Violations& v_;
   std::map<std::uint64_t, Life> lives_;
+  std::vector<const replay::RequestRecord*> canceled_;
   std::uint64_t wave_step_ = 0;
   std::vector<bool> bound_, deferred_;  // of each rank of the worker
 };
