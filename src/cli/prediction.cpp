@@ -101,6 +101,8 @@ Result<Prepared> prepare(config::Config config) {
   if (!deployed) return tl::unexpected(std::move(deployed.error()));
   Result<workload::Workload> workload = workload::build(config.traffic);
   if (!workload) return tl::unexpected(config::placed(std::move(workload.error()), config));
+  if (Problems problems = replay::check(deployed->deployment, *workload); !problems.empty())
+    return tl::unexpected(config::placed(std::move(problems), config));
   return Prepared{std::move(config), std::move(*deployed), std::move(*workload)};
 }
 
