@@ -41,6 +41,8 @@ Object deployment_section(const Prepared& prepared) {
     section.push_back({"state_blocks_per_request", state->blocks});
     if (state->match_unit > 0) section.push_back({"prefix_match_unit", state->match_unit});
   }
+  if (deployment.kv_eviction_policy == replay::EvictionPolicy::Belady)
+    section.push_back({"kv_eviction_policy", "belady"});
   return section;
 }
 
@@ -53,6 +55,8 @@ std::string cache_text(const replay::Deployment& deployment) {
   text += fmt::format("{} KV blocks of {} tokens each", rank.blocks, rank.block_tokens);
   if (rank.state)
     text += fmt::format(", of which the state of a request takes {}", rank.state->blocks);
+  if (deployment.kv_eviction_policy == replay::EvictionPolicy::Belady)
+    text += ", evicted by Belady's rule";
   return text;
 }
 
