@@ -55,6 +55,7 @@ bool BlockPool::index_insert(BlockIndex block) {
     entries_[entry.previous].copy = block;
     entry.chain = kDuplicate;
     last = block;
+    if (clairvoyant_) note_copies(entry.name);
     return false;
   }
   if (names_ == heads_.size()) grow_index();
@@ -97,6 +98,10 @@ void BlockPool::take_evicting(std::uint32_t count) {
   free_ = 0;
   inactive_ -= missing;
   evictions_ += missing;
+  if (clairvoyant_) {
+    for (; missing > 0; --missing) evict_farthest();
+    return;
+  }
   while (missing > 0) {
     const BlockIndex block = lru_.oldest();
     Entry& entry = entries_[block];
@@ -123,6 +128,7 @@ bool BlockPool::can_reserve(std::span<const BlockIndex> prefix, std::uint32_t fr
 
 bool BlockPool::reserve(std::span<const BlockIndex> prefix, std::uint32_t fresh) {
   if (!can_reserve(prefix, fresh)) return false;
+  if (clairvoyant_) note_reserved(prefix);
   for (const BlockIndex block : prefix) {
     Entry& entry = entries_[block];
     if (entry.references++ == 0) {
@@ -139,12 +145,15 @@ BlockPool::Sealed BlockPool::seal(std::uint64_t name) {
   return {block, index_insert(block)};
 }
 
-void BlockPool::release(BlockIndex block) {
-  Entry& entry = entries_[block];
-  SERVECAST_DCHECK(entry.references > 0 && entry.references < kFree);
-  if (--entry.references > 0) return;
-  lru_.append(entries_, block);
-  ++inactive_;
+void BlockPool::release(std::span<const BlockIndex> prefix) {
+  for (auto block = prefix.rbegin(); block != prefix.rend(); ++block) {
+    Entry& entry = entries_[*block];
+    SERVECAST_DCHECK(entry.references > 0 && entry.references < kFree);
+    if (--entry.references > 0) continue;
+    lru_.append(entries_, *block);
+    ++inactive_;
+  }
+  if (clairvoyant_) note_released(prefix);
 }
 
 void BlockPool::retire(std::uint64_t name) {
@@ -174,6 +183,7 @@ void BlockPool::verify() const {
     listed += entry.references == kSpan ? static_cast<std::uint32_t>(entry.name) : 1;
   });
   SERVECAST_CHECK(listed == inactive_);
+  SERVECAST_CHECK(!clairvoyant_ || clairvoyant_->size() == inactive_);
   std::uint32_t primaries = 0, indexed = 0, named = 0;
   for (std::size_t i = 0; i < heads_.size(); ++i) {
     for (BlockIndex at = heads_[i]; at != kNoBlock; at = entries_[at].chain) {

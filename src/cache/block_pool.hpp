@@ -17,10 +17,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/check.hpp"
+#include "cache/clairvoyant.hpp"
 #include "cache/lru_list.hpp"
 
 namespace servecast::cache {
@@ -28,12 +30,16 @@ namespace servecast::cache {
 class BlockPool {
  public:
   explicit BlockPool(std::uint32_t capacity);
+  // From now on evicts what is asked for latest (engine-vllm.md 15) instead of what was released
+  // first. requires: the pool is new; `demands` outlives it; every block is sealed, none retired.
+  void evict_by(const Demands& demands);
 
   std::uint32_t capacity() const { return capacity_; }
   std::uint32_t free() const { return free_; }
   std::uint32_t inactive() const { return inactive_; }
   std::uint32_t active() const { return capacity_ - free_ - inactive_; }
-  // Blocks that a request could still get: free ones first, then the least recently released.
+  // Blocks that a request could still get: free ones first, then the least recently released or the
+  // one that evict_by() chooses.
   std::uint32_t room() const { return free_ + inactive_; }
   std::uint64_t evictions() const { return evictions_; }
 
@@ -62,8 +68,10 @@ class BlockPool {
   };
   // Gives a name to one anonymous active block; the entry has one reference.
   Sealed seal(std::uint64_t name);
-  // Drops one reference; the last one makes the block inactive, youngest of all.
-  void release(BlockIndex block);
+  // Drops one reference of each block, the last block first, so that the end of a prefix is evicted
+  // before its beginning. A block without references is inactive, youngest of all.
+  void release(std::span<const BlockIndex> prefix);
+  void release(BlockIndex block) { release({&block, 1}); }
   // Anonymous active blocks become free.
   void give_back(std::uint32_t count) { free_ += count; }
   // One anonymous active block becomes inactive under a name.
@@ -95,6 +103,13 @@ class BlockPool {
   bool index_erase(BlockIndex block);   // true when it was the only copy
   void grow_index();
   void take_evicting(std::uint32_t count);
+
+  // With a clairvoyant (block_pool_clairvoyant.cpp).
+  Clairvoyant::Content content_of(BlockIndex block) const;
+  void note_reserved(std::span<const BlockIndex> prefix);
+  void note_released(std::span<const BlockIndex> prefix);
+  void note_copies(std::uint64_t name);
+  void evict_farthest();
   std::size_t slot(std::uint64_t name) const {
     return static_cast<std::size_t>(name) & (heads_.size() - 1);
   }
@@ -106,7 +121,8 @@ class BlockPool {
   std::vector<Entry> entries_;
   BlockIndex free_entries_ = kNoBlock;
   LruList lru_;
-  std::vector<BlockIndex> heads_;  // a power of two; grows with the number of names
+  std::unique_ptr<Clairvoyant> clairvoyant_;  // chooses the victims; null: the LRU list does
+  std::vector<BlockIndex> heads_;             // a power of two; grows with the number of names
   std::uint32_t names_ = 0;
   bool keep_evicted_ = false;
   std::vector<std::uint64_t> evicted_names_;

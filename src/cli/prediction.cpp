@@ -52,6 +52,8 @@ Object deployment_section(const Prepared& prepared) {
     section.push_back({"state_blocks_per_request", state->blocks});
     if (state->match_unit > 0) section.push_back({"prefix_match_unit", state->match_unit});
   }
+  if (deployment.kv_eviction_policy == replay::EvictionPolicy::Belady)
+    section.push_back({"kv_eviction_policy", "belady"});
   return section;
 }
 
@@ -72,6 +74,8 @@ std::string cache_text(const replay::Deployment& deployment) {
   text += fmt::format("{} KV blocks of {} tokens each", rank.blocks, rank.block_tokens);
   if (rank.state)
     text += fmt::format(", of which the state of a request takes {}", rank.state->blocks);
+  if (deployment.kv_eviction_policy == replay::EvictionPolicy::Belady)
+    text += ", evicted by Belady's rule";
   return text;
 }
 
@@ -142,6 +146,8 @@ Result<Prepared> prepare(config::Config config) {
   if (!deployed) return tl::unexpected(std::move(deployed.error()));
   Result<workload::Workload> workload = workload::build(config.traffic);
   if (!workload) return tl::unexpected(config::placed(std::move(workload.error()), config));
+  if (Problems problems = replay::check(deployed->deployment, *workload); !problems.empty())
+    return tl::unexpected(config::placed(std::move(problems), config));
   return Prepared{std::move(config), std::move(*deployed), std::move(*workload)};
 }
 

@@ -128,5 +128,29 @@ TEST(StateCacheConfig, RefusesAMatchUnitThatFitsNothing) {  // engine-vllm.md 2.
                 "kv_cache.prefix_match_unit"));
 }
 
+TEST(KvEvictionConfig, IsLruUnlessTheDocumentSaysOtherwise) {
+  const auto lru = config_of(document("        block_size: 64\n"));
+  ASSERT_TRUE(lru);
+  EXPECT_EQ(deploy(*lru)->deployment.kv_eviction_policy, replay::EvictionPolicy::Lru);
+  const auto belady =
+      config_of("kv_eviction_policy: belady\n" + document("        block_size: 64\n"));
+  ASSERT_TRUE(belady);
+  EXPECT_EQ(deploy(*belady)->deployment.kv_eviction_policy, replay::EvictionPolicy::Belady);
+  EXPECT_THAT(problems(document("        block_size: 64\n"), {"kv_eviction_policy=belay"}),
+              HasSubstr("kv_eviction_policy must be one of lru, belady, not \"belay\""));
+}
+
+TEST(KvEvictionConfig, RefusesWhatTheOracleDoesNotKnowByBothNames) {  // engine-vllm.md 15
+  const std::string caching_off =
+      "kv_eviction_policy: belady\n" + document("        prefix_caching: false\n");
+  EXPECT_THAT(problems(caching_off),
+              HasSubstr("run.yaml:1:21: kv_eviction_policy: belady goes not together with "
+                        "engine.workers.aggregated.kv_cache.prefix_caching false"));
+  EXPECT_THAT(problems(document(kState), {"kv_eviction_policy=belady"}),
+              HasSubstr("kv_eviction_policy: belady goes not together with "
+                        "engine.workers.aggregated.kv_cache.state_cache"));
+  EXPECT_EQ(problems(document(kState), {"kv_eviction_policy=lru"}), "");
+}
+
 }  // namespace
 }  // namespace servecast::config

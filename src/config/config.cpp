@@ -128,6 +128,7 @@ Result<Config> read(const Input& input) {
     config.cap = Time{*ns_from_ms(*seconds * 1e3)};
   config.engine = std::move(form.engine);
   config.router = form.router;
+  config.kv_eviction_policy = form.kv_eviction_policy;
   config.sla = form.sla;
   config.settings = std::move(decoding.settings);
   config.warnings = warnings_of(config);

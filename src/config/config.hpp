@@ -19,6 +19,7 @@
 #include "config/setting.hpp"
 #include "perf/placement.hpp"
 #include "perf/timers.hpp"
+#include "replay/simulation.hpp"
 #include "router/spec.hpp"
 #include "scheduler/rank_config.hpp"
 #include "workload/spec.hpp"
@@ -80,6 +81,7 @@ struct Config {
   std::optional<Time> cap = {};  // traffic.stop.max_virtual_time_seconds
   Engine engine = {};
   router::Spec router = {};
+  replay::EvictionPolicy kv_eviction_policy = replay::EvictionPolicy::Lru;
   Sla sla = {};
   Settings settings = {};                  // every value, in the order of the description
   std::vector<std::string> warnings = {};  // one line each

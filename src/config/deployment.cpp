@@ -152,6 +152,7 @@ Result<Deployed> deploy(const Config& config) {
   deployed.deployment.rank.max_model_len =
       engine.context_length.value_or(deployed.placement.model.context_max);
   deployed.deployment.router = config.router;
+  deployed.deployment.kv_eviction_policy = config.kv_eviction_policy;
   set_capacity(config, deployed, problems);
   Result<perf::Timer> timer = timer_of(config, deployed.placement);
   if (!timer) add(problems, std::move(timer.error()), config, "engine.workers.aggregated.timing");

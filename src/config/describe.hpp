@@ -39,6 +39,7 @@ struct Form {
   TrafficForm traffic = {};
   Engine engine = {};
   router::Spec router = {};
+  replay::EvictionPolicy kv_eviction_policy = replay::EvictionPolicy::Lru;
   Sla sla = {};
 };
 
@@ -57,6 +58,7 @@ void describe(Fields& f, Form& form);
 void describe_traffic(Fields& f, TrafficForm& traffic);
 void describe_engine(Fields& f, Engine& engine);
 void describe_router(Fields& f, router::Spec& router);
+void describe_kv_eviction(Fields& f, Form& form);
 void describe_sla(Fields& f, Sla& sla);
 
 // The checked form of the traffic block.

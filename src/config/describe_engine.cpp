@@ -388,6 +388,30 @@ void describe_router(Fields& f, router::Spec& router) {
     f.later(name, "", "goes only with router.policy: session_affinity, which is not supported yet");
 }
 
+void describe_kv_eviction(Fields& f, Form& form) {
+  using replay::EvictionPolicy;
+  f.word<EvictionPolicy>(
+      "kv_eviction_policy", form.kv_eviction_policy,
+      {{"lru", EvictionPolicy::Lru, {}}, {"belady", EvictionPolicy::Belady, {}}},
+      "Which cached block is evicted first, on every worker: the one released first, or the one "
+      "whose prefix the workload asks for latest, which no engine can know.");
+  if (!f.is_clean() || form.kv_eviction_policy == EvictionPolicy::Lru) return;
+  if (!form.engine.rank.prefix_caching)
+    f.refuse("kv_eviction_policy",
+             "belady goes not together with engine.workers.aggregated.kv_cache.prefix_caching "
+             "false: nothing is cached that could be evicted",
+             "leave prefix_caching at true");
+  const auto refuse_cache = [&](std::string_view cache) {
+    f.refuse("kv_eviction_policy",
+             fmt::format("belady goes not together with engine.workers.aggregated.kv_cache.{}: it "
+                         "knows the linear cache alone",
+                         cache),
+             "remove one of them");
+  };
+  if (form.engine.rank.state) refuse_cache("state_cache");
+  if (!form.engine.grouped.groups.empty()) refuse_cache("groups");
+}
+
 void describe_sla(Fields& f, Sla& sla) {
   f.real("ttft_ms", sla.ttft_ms, {.above = true},
          "Bound of the time to first token in ms, inclusive.");
@@ -407,6 +431,7 @@ void describe(Fields& f, Form& form) {
             [&](Fields& b) { describe_engine(b, form.engine); });
   f.mapping("router", Presence::Defaulted, "Which worker gets a request.",
             [&](Fields& b) { describe_router(b, form.router); });
+  describe_kv_eviction(f, form);
   f.mapping("evaluation", Presence::Defaulted, "What counts as good.", [&](Fields& e) {
     e.mapping("sla", Presence::Defaulted, "Latency bounds of a good request.",
               [&](Fields& b) { describe_sla(b, form.sla); });

@@ -74,8 +74,9 @@ class Rank {
 
   scheduler::VllmScheduler& scheduler() { return scheduler_; }
   const scheduler::VllmScheduler& scheduler() const { return scheduler_; }
-  // Of the pass in flight.
+  // Of the pass in flight, or else of the last one that it took part in.
   scheduler::Outcome& outcome() { return outcome_; }
+  const scheduler::Outcome& outcome() const { return outcome_; }
   // Passes that it took part in and that have ended.
   std::uint64_t passes() const { return passes_; }
   // Tokens that decode steps gave, and the steps (engine-vllm.md 3.5); one each without

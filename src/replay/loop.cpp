@@ -55,12 +55,13 @@ Reason reason_of(scheduler::Reason reason) {
   return Reason::None;
 }
 
-// Captured KV events need real hashes in running order, and captured passes name every request:
-// both are the reference mode's own work, so they use it. Authored output tokens may spell what
-// another prompt says, which names by provenance cannot tell.
-bool needs_reference_mode(const workload::Workload& workload, const Options& options) {
+// Captured KV events need real hashes in running order, captured passes name every request, and the
+// oracle knows real hashes: all are the reference mode's own work, so they use it. Authored output
+// tokens may spell what another prompt says, which names by provenance cannot tell.
+bool needs_reference_mode(const Deployment& deployment, const workload::Workload& workload,
+                          const Options& options) {
   return options.stepping || options.capture_passes || options.capture_kv_events ||
-         workload.has_authored_outputs();
+         workload.has_authored_outputs() || deployment.kv_eviction_policy == EvictionPolicy::Belady;
 }
 
 // Some request may end without completing: its gaps must not count.
@@ -100,7 +101,7 @@ Loop::Loop(const Deployment& deployment, const workload::Workload& workload, con
       workload_(workload),
       options_(options),
       sink_(sink),
-      stepping_(needs_reference_mode(workload, options)),
+      stepping_(needs_reference_mode(deployment, workload, options)),
       wakes_(deployment.workers),
       router_(deployment.router,
               {.workers = deployment.workers, .ranks = deployment.ranks_per_worker}),
@@ -114,6 +115,10 @@ Loop::Loop(const Deployment& deployment, const workload::Workload& workload, con
   worker.scheduler.trace = options.capture_passes;
   worker.scheduler.events = options.capture_kv_events && deployment.rank.prefix_caching;
   worker.scheduler.history = options.capture_requests;
+  if (deployment.kv_eviction_policy == EvictionPolicy::Belady) {
+    oracle_.emplace(workload, deployment.rank.block_tokens);
+    worker.scheduler.demands = &oracle_->demands();
+  }
   worker.run_passes_max =
       options.run_passes_max > 0 ? options.run_passes_max : deployment.timer->run_passes_max();
   if (deployment.rank.speculation) step_gaps_.emplace();
@@ -280,13 +285,22 @@ bool Loop::drive_workers(Time now) {
 void Loop::retire(std::uint32_t worker, Time now) {
   workers_[worker].retire(now);
   record_passes(worker);
+  if (oracle_) tell_oracle(worker);
   record_ended(worker, now);
+}
+
+// A pass of the worker has ended. What an idle rank says again is known.
+void Loop::tell_oracle(std::uint32_t worker) {
+  for (const engine::Rank& rank : workers_[worker].ranks()) {
+    for (const std::uint64_t ordinal : rank.outcome().admitted) oracle_->admitted(ordinal);
+  }
 }
 
 void Loop::record_ended(std::uint32_t worker, Time now) {
   std::vector<Slot>& ended = workers_[worker].ended();
   for (const Slot slot : ended) {
     const scheduler::Request& request = requests_[slot];
+    if (oracle_) oracle_->ended(request);
     if (request.reason == scheduler::Reason::OversizedPass) {
       if (!oversized_) oversized_ = pass_is_oversized(request, now);
     } else {

@@ -15,6 +15,7 @@
 #include "engine/worker.hpp"
 #include "kernel/wakes.hpp"
 #include "replay/driver.hpp"
+#include "replay/oracle.hpp"
 #include "replay/simulation.hpp"
 #include "router/router.hpp"
 
@@ -40,6 +41,7 @@ class Loop {
   bool drive_workers(Time now);
 
   void retire(std::uint32_t worker, Time now);
+  void tell_oracle(std::uint32_t worker);
   void record_ended(std::uint32_t worker, Time now);
   void record_passes(std::uint32_t worker);
   void make_ready(std::uint32_t worker);
@@ -63,6 +65,7 @@ class Loop {
   scheduler::RequestSlab requests_;
   engine::GapLedger gaps_;
   std::optional<engine::GapLedger> step_gaps_;  // with speculation
+  std::optional<Oracle> oracle_;                // with EvictionPolicy::Belady
   std::deque<engine::Worker> workers_;
   kernel::Wakes wakes_;
   router::Router router_;

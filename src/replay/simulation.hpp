@@ -20,6 +20,10 @@
 
 namespace servecast::replay {
 
+// Which cached block goes first: the one that was released first, or the one that the workload asks
+// for latest (engine-vllm.md 15), which no engine can know: a yardstick.
+enum class EvictionPolicy : std::uint8_t { Lru, Belady };
+
 struct Deployment {
   std::uint32_t workers = 1;
   std::uint32_t ranks_per_worker = 1;  // attention data parallelism: ranks that run in lockstep
@@ -27,6 +31,8 @@ struct Deployment {
   scheduler::RankConfig rank;          // of each
   std::shared_ptr<const perf::StepTimer> timer;
   router::Spec router;
+  // Belady: requires prefix caching and the linear pool.
+  EvictionPolicy kv_eviction_policy = EvictionPolicy::Lru;
 };
 
 struct Options {
@@ -39,6 +45,9 @@ struct Options {
   // Called now and then with (requests ended, requests in all); never changes the run.
   std::function<void(std::uint64_t, std::uint64_t)> progress;
 };
+
+// What run() refuses before it begins: an eviction by demands that the workload leaves open.
+Problems check(const Deployment& deployment, const workload::Workload& workload);
 
 Result<RunTotals> run(const Deployment& deployment, const workload::Workload& workload,
                       const Options& options, RecordSink& sink);

@@ -504,8 +504,8 @@ std::vector<std::string> broken_expectation(const Value& expected, const Recordi
 }  // namespace
 
 TextCase read_text_case(const Value& document) {
-  document.only({"name", "engine", "workers", "router", "trace_block_tokens", "concurrency",
-                 "cap_ms", "requests", "expect", "why"});
+  document.only({"name", "engine", "workers", "router", "eviction", "trace_block_tokens",
+                 "concurrency", "cap_ms", "requests", "expect", "why"});
   TextCase out;
   out.name = document.at("name").scalar;
   if (out.name.empty()) document.refuse("a case has a name");
@@ -513,6 +513,10 @@ TextCase read_text_case(const Value& document) {
   read_engine(document.at("engine"), out.deployment);
   if (const Value* v = document.find("workers")) out.deployment.workers = small(*v);
   if (const Value* v = document.find("router")) read_router(*v, out.deployment);
+  if (const Value* v = document.find("eviction")) {
+    if (v->scalar != "belady") v->refuse("an eviction other than lru is belady");
+    out.deployment.kv_eviction_policy = replay::EvictionPolicy::Belady;
+  }
   const scheduler::RankConfig& rank = out.deployment.rank;
   out.trace_block_tokens = rank.grouped ? 1 : rank.block_tokens;
   out.respell = true;

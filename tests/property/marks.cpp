@@ -167,6 +167,11 @@ void mark(Marks& marks, const Scenario& scenario, const Recording& run) {
   }
   marks["cut off by the cap"] += run.totals.incomplete_at_cap > 0;
   marks["eviction"] += run.totals.evictions > 0;
+  const bool clairvoyant = scenario.deployment.kv_eviction_policy == replay::EvictionPolicy::Belady;
+  const bool accumulates = std::holds_alternative<workload::SessionSource>(spec.source);
+  marks["clairvoyant eviction"] += clairvoyant && run.totals.evictions > 0;
+  marks["clairvoyant eviction among sessions"] +=
+      clairvoyant && accumulates && run.totals.evictions > 0;
   for (const RecordedRequest& request : run.requests) {
     const replay::RequestRecord& r = request.record;
     marks["rejected for the model length"] += r.reason == Reason::ModelLength;

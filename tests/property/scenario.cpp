@@ -449,6 +449,17 @@ void make_group(Dice& dice, replay::Deployment& deployment) {
   if (dice.percent(60)) deployment.rank.prefill_schedule_interval = dice.from(2, 6);
 }
 
+// Only where the oracle knows every demand (replay/oracle.hpp); the two modes are then one.
+void make_oracle(Dice& dice, Scenario& out) {
+  const scheduler::RankConfig& rank = out.deployment.rank;
+  const bool accumulates = std::holds_alternative<workload::SessionSource>(out.spec.source);
+  if (!dice.percent(accumulates ? 40 : 10) || !rank.prefix_caching || rank.state || rank.grouped)
+    return;
+  out.deployment.kv_eviction_policy = replay::EvictionPolicy::Belady;
+  if (!replay::check(out.deployment, workload::build(out.spec).value()).empty())
+    out.deployment.kv_eviction_policy = replay::EvictionPolicy::Lru;
+}
+
 }  // namespace
 
 Scenario scenario(std::uint64_t seed) {
@@ -488,12 +499,13 @@ Scenario scenario(std::uint64_t seed) {
     if (dice.percent(75)) make_texts(dice, out);
     make_grouped(dice, out.deployment.rank);
   }
+  make_oracle(dice, out);
 
   const scheduler::RankConfig& rank = out.deployment.rank;
   out.settings = fmt::format(
       "{}{} rules, {} blocks of {}, {} sequences, budget {}, model length {}, caching {}, chunked "
       "{}, {}, states of {} blocks (unit {}, {}), "
-      "prefill {} ms, "
+      "eviction {}, prefill {} ms, "
       "decode {} ms{}, {} workers of {} ranks, prefill interval {}, router {}, source {}, load {} "
       "(concurrency {}), cap {}, runs of {}",
       groups_text(rank), rank.rules.promises_output ? "trtllm" : "vllm", rank.blocks,
@@ -503,6 +515,7 @@ Scenario scenario(std::uint64_t seed) {
       rank.state ? rank.state->blocks : 0, rank.state ? rank.state->match_unit : 0,
       rank.state && rank.state->boundary == cache::AlignBoundary::KnownFloor ? "known_floor"
                                                                              : "prompt_minus_one",
+      out.deployment.kv_eviction_policy == replay::EvictionPolicy::Belady ? "belady" : "lru",
       clock.prefill_ms, clock.decode_ms, clock.polynomial ? " (polynomial)" : "",
       out.deployment.workers, out.deployment.ranks_per_worker, rank.prefill_schedule_interval,
       static_cast<int>(out.deployment.router.policy), out.spec.source.index(),

@@ -36,20 +36,22 @@ inline RankConfig a_rank(std::uint32_t blocks, std::uint32_t budget,
           .max_model_len = std::nullopt};
 }
 
-inline VllmScheduler::Options options_of(Mode mode) {
+inline VllmScheduler::Options options_of(Mode mode, const cache::Demands* demands = nullptr) {
   const bool stepping = mode == Mode::Stepping;
   return {.stepping = stepping,
           .take_back = true,
           .trace = stepping,
           .events = stepping,
-          .history = true};
+          .history = true,
+          .demands = demands};
 }
 
 // A rank whose passes take 10 ns each, verified after each.
 class Rank {
  public:
-  Rank(Mode mode, const RankConfig& config)
-      : mode_(mode), config_(config), scheduler(config, options_of(mode), requests) {}
+  // `demands`: stepping only.
+  Rank(Mode mode, const RankConfig& config, const cache::Demands* demands = nullptr)
+      : mode_(mode), config_(config), scheduler(config, options_of(mode, demands), requests) {}
 
   Slot submit(const Ask& ask) {
     const Slot slot = add(ask);

@@ -87,8 +87,7 @@ void VllmScheduler::release_blocks(Request& request, bool asked_again) {
     }
   }
   promised_ -= blocks_for(request.final_tokens) - request.blocks;
-  for (auto block = request.sealed.rbegin(); block != request.sealed.rend(); ++block)
-    pool_.release(*block);
+  if (!request.sealed.empty()) pool_.release(request.sealed);
   request.sealed.clear();
   request.blocks = 0;
   blocked_ = Blocked::Untested;

@@ -58,6 +58,15 @@ std::uint32_t VllmScheduler::emit_burst(const Scheduled& item, Time end, Outcome
   return tokens;
 }
 
+// Whoever was preempted in the same pass has lost its place in scheduled_.
+void VllmScheduler::note_admitted(Outcome& outcome) const {
+  outcome.admitted.clear();
+  for (const Scheduled& item : scheduled_) {
+    if (item.slot == kNoSlot || requests_[item.slot].generated > 0) continue;
+    outcome.admitted.push_back(requests_[item.slot].ordinal);
+  }
+}
+
 void VllmScheduler::complete(Time end, Outcome& outcome) {
   outcome.clear();
   if (kv_) kv_->end_step();
@@ -69,6 +78,7 @@ void VllmScheduler::complete(Time end, Outcome& outcome) {
     outcome.trace = std::move(trace_);
     trace_ = {};
   }
+  if (options_.demands != nullptr) note_admitted(outcome);
 
   // Requests that have nothing to generate end without a token, before everyone else.
   for (Scheduled& item : scheduled_) {

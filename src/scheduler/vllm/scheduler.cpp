@@ -22,6 +22,10 @@ VllmScheduler::VllmScheduler(const RankConfig& config, const Options& options,
   if (config.speculation) sampler_.emplace(*config.speculation, options.rank);
   shape_.capacity_tokens = std::uint64_t{config.blocks} * config.block_tokens;
   if (options.events) pool_.keep_evicted_names();
+  if (options.demands != nullptr) {
+    SERVECAST_CHECK(options.stepping && config.prefix_caching && !kv_);
+    pool_.evict_by(*options.demands);
+  }
 }
 
 const perf::StepShape& VllmScheduler::schedule(Time now, Admit admit) {

@@ -74,6 +74,9 @@ struct Outcome {
   std::vector<std::int64_t>
       taken_back;           // gaps of requests that ended without completing (fast mode)
   std::vector<Slot> ended;  // in output order
+  // Ordinals of those that it computed something of and that have no token yet: everyone whom it
+  // admitted first and did not preempt is among them. Only with Options::demands.
+  std::vector<std::uint64_t> admitted;
   PassTrace trace;
   std::vector<KvEvent> events;
 
@@ -89,6 +92,9 @@ class VllmScheduler {
     bool events = false;     // stepping only
     bool history = false;    // keep Request::history
     std::uint64_t rank = 0;  // ordinal among the ranks of the role; seeds what is drawn
+    // Stepping and the linear pool with prefix caching only: evict what is asked for latest
+    // (engine-vllm.md 15); names are real hashes. Null: what was released first.
+    const cache::Demands* demands = nullptr;
   };
   VllmScheduler(const RankConfig& config, const Options& options, RequestSlab& requests);
 
@@ -228,6 +234,7 @@ class VllmScheduler {
   }
 
   // Ending a pass (completion.cpp).
+  void note_admitted(Outcome& outcome) const;
   void emit(Request& request, Time end, Outcome& outcome);
   std::uint32_t emit_burst(const Scheduled& item, Time end, Outcome& outcome);
   void finish(Slot slot, Outcome& outcome);
