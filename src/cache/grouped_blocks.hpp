@@ -126,6 +126,19 @@ class GroupedBlocks {
   // The same, but what it was to compute in this step will not be: such keys go.
   void preempt(GroupedLease& lease);
 
+  // What became findable and what is not any more, for who tells others; kept only when asked for.
+  // The caller takes the lists after each call that changes something: what is gone went first.
+  struct NewKey {
+    std::uint32_t group;
+    std::uint64_t boundary;  // tokens of the prefix
+  };
+  void keep_changes() {
+    keeps_changes_ = true;
+    pool_.keep_gone_keys();
+  }
+  std::vector<NewKey>& new_keys() { return new_keys_; }
+  std::vector<GroupKey>& gone_keys() { return pool_.gone_keys(); }
+
   // `leases`: all that are admitted.
   void verify(std::span<const GroupedLease* const> leases) const;
 
@@ -175,6 +188,8 @@ class GroupedBlocks {
   std::uint64_t step_ = 1;
   std::vector<std::uint64_t> published_;   // by block: the step in which it last got a key
   std::vector<BlockIndex> held_for_step_;  // one reference each
+  bool keeps_changes_ = false;
+  std::vector<NewKey> new_keys_;
 };
 
 }  // namespace servecast::cache

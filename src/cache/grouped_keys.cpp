@@ -21,7 +21,10 @@ void GroupedBlocks::publish(BlockIndex block, std::uint32_t group, std::uint64_t
   SERVECAST_CHECK(boundary > 0 && boundary % rules_.unit == 0);
   SERVECAST_CHECK(boundary / rules_.unit <= tokens.hashes.size());
   const GroupKey key{.hash = tokens.hashes[boundary / rules_.unit - 1], .group = group};
-  if (pool_.add_key(block, key)) note_step(block);
+  const bool is_new = keeps_changes_ && pool_.find(key) == kNoBlock;
+  if (!pool_.add_key(block, key)) return;
+  note_step(block);
+  if (is_new) new_keys_.push_back({group, boundary});
 }
 
 void GroupedBlocks::key_blocks(GroupedLease& lease, const KnownTokens& tokens,

@@ -98,6 +98,7 @@ void GroupedPool::unlink_key(KeyIndex at) {
   free_keys_ = at;
   --key_count_;
   ++mutations_;
+  if (keep_gone_ && find(entry.key) == kNoBlock) gone_keys_.push_back(entry.key);
 }
 
 void GroupedPool::grow_index() {

@@ -63,6 +63,10 @@ class GroupedPool {
   // All keys of one held block to another, which has none.
   void move_keys(BlockIndex from, BlockIndex to);
 
+  // Keys whose last block lost them since the list was last cleared; kept only when asked for.
+  void keep_gone_keys() { keep_gone_ = true; }
+  std::vector<GroupKey>& gone_keys() { return gone_keys_; }
+
   void verify() const;  // checks the invariants; O(blocks ever used)
 
  private:
@@ -100,6 +104,8 @@ class GroupedPool {
   KeyIndex free_keys_ = kNoKey;
   std::uint32_t key_count_ = 0;
   std::vector<KeyIndex> heads_;  // a power of two; grows with the number of keys
+  bool keep_gone_ = false;
+  std::vector<GroupKey> gone_keys_;
 };
 
 }  // namespace servecast::cache

@@ -116,15 +116,6 @@ Exit predict(const PredictOptions& options, const std::vector<std::string>& argv
   if (const Result<void> usable = directory.check(); !usable) return print_problems(usable.error());
   const Result<Prepared> prepared = prepare(std::move(*config));
   if (!prepared) return print_problems(prepared.error());
-  if (options.capture.kv_events && prepared->deployed.deployment.rank.grouped &&
-      prepared->deployed.deployment.rank.prefix_caching) {
-    return print_problems(
-        {{"predict.kv_events",
-          "--capture-kv-events goes not together with engine.workers.aggregated.kv_cache.groups "
-          "and prefix caching: events of groups are not supported yet",
-          {},
-          "leave the events out, or run the linear cache"}});
-  }
   if (!options.quiet) {
     for (const std::string& line : warnings(*prepared)) print_warning(line);
   }

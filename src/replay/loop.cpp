@@ -396,6 +396,7 @@ void Loop::record_passes(std::uint32_t worker) {
       record.ranks = deployment_.ranks_per_worker;
       record.event = events_[worker * deployment_.ranks_per_worker + pass.rank]++;
       record.stored = event.stored;
+      record.group = event.group;
       record.has_parent = event.has_parent;
       record.parent = event.parent;
       for (const auto& block : event.blocks)

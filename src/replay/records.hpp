@@ -96,8 +96,9 @@ struct KvEventRecord {
   };
   Time at;
   std::uint32_t worker = 0, rank = 0, ranks = 1;
-  std::uint64_t event = 0;  // consecutive per rank from 0
-  bool stored = false;      // else removed
+  std::uint64_t event = 0;                  // consecutive per rank from 0
+  bool stored = false;                      // else removed
+  std::optional<std::uint32_t> group = {};  // of grouped caches
   bool has_parent = false;
   std::uint64_t parent = 0;
   std::vector<Block> blocks;          // removed: tokens_hash is 0

@@ -14,7 +14,8 @@ cache::KvWireEvent event_of(const replay::KvEventRecord& record) {
   for (const auto& block : record.blocks) hashes.emplace_back(block.hash);
   const std::string medium(cache::kGpuMedium);
   if (!record.stored)
-    return cache::BlockRemoved{.block_hashes = std::move(hashes), .medium = medium};
+    return cache::BlockRemoved{
+        .block_hashes = std::move(hashes), .medium = medium, .group_idx = record.group};
   SERVECAST_CHECK(!hashes.empty() && record.tokens.size() % hashes.size() == 0);
   cache::BlockStored stored;
   stored.block_size = static_cast<std::uint32_t>(record.tokens.size() / hashes.size());
@@ -22,6 +23,7 @@ cache::KvWireEvent event_of(const replay::KvEventRecord& record) {
   if (record.has_parent) stored.parent_block_hash = record.parent;
   stored.token_ids = record.tokens;
   stored.medium = medium;
+  stored.group_idx = record.group;
   return stored;
 }
 

@@ -182,6 +182,7 @@ void append_row(std::string& out, const replay::KvEventRecord& record) {
   }
   append_rank(row, record.rank, record.ranks);
   row.key(",\"event_id\":").number(record.event);
+  if (record.group) row.key(",\"group_idx\":").number(*record.group);
   if (record.stored) {
     row.key(",\"parent_hash\":");
     record.has_parent ? row.number(record.parent) : row.null();

@@ -4,18 +4,21 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "cache/grouped_blocks.hpp"
 #include "scheduler/prefix_names.hpp"
 #include "scheduler/rank_kv.hpp"
+#include "scheduler/spelling.hpp"
 
 namespace servecast::scheduler {
 
 class GroupedKv final : public RankKv {
  public:
   // requires: config.grouped with rules.
-  GroupedKv(const RankConfig& config, bool real_hashes, const RequestSlab& requests);
+  GroupedKv(const RankConfig& config, const KvNaming& naming, const RequestSlab& requests);
 
   void begin_step() override { blocks_.begin_step(); }
   void end_step() override { blocks_.end_step(); }
@@ -30,7 +33,7 @@ class GroupedKv final : public RankKv {
   KvCounts counts() const override;
   std::uint32_t held(Slot slot) const override { return entries_[slot].lease.blocks(); }
   KvShortage shortage(Slot slot, std::uint32_t target) const override;
-  std::vector<KvEvent>& events() override { return no_events_; }
+  std::vector<KvEvent>& events() override { return events_; }
   void verify(const std::vector<Slot>& running) const override;
 
  private:
@@ -45,12 +48,21 @@ class GroupedKv final : public RankKv {
   }
   cache::KnownTokens known_tokens(Slot slot) const;
   bool fits(Slot slot, std::uint32_t chunk) const;
+  void publish(Slot slot);
+  void publish_removed();
+  void publish_stored(Slot slot);
 
   const RequestSlab& requests_;
   cache::GroupedBlocks blocks_;
   PrefixNames names_;
   std::vector<Entry> entries_;  // by slot
-  std::vector<KvEvent> no_events_;
+
+  // With events only.
+  std::vector<Spelling> blocks_of_;  // by group: the tokens of its blocks
+  // Keys that were told and not taken back. A prefix that ends inside a block has a key and is no
+  // event: an event tells whole blocks.
+  std::set<std::pair<std::uint32_t, std::uint64_t>> told_;
+  std::vector<KvEvent> events_;
 };
 
 }  // namespace servecast::scheduler

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,7 +13,8 @@ struct KvEvent {
   struct Block {
     std::uint64_t hash, tokens_hash;
   };
-  bool stored = false;  // else removed
+  bool stored = false;                      // else removed
+  std::optional<std::uint32_t> group = {};  // of grouped caches
   bool has_parent = false;
   std::uint64_t parent = 0;
   std::vector<Block> blocks;

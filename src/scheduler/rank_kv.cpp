@@ -11,8 +11,7 @@ std::unique_ptr<RankKv> make_rank_kv(const RankConfig& config, const KvNaming& n
                                      const RequestSlab& requests) {
   if (config.state) return std::make_unique<StateKv>(config, naming, requests);
   if (!config.grouped) return nullptr;
-  if (config.grouped->rules)
-    return std::make_unique<GroupedKv>(config, naming.real_hashes, requests);
+  if (config.grouped->rules) return std::make_unique<GroupedKv>(config, naming, requests);
   return std::make_unique<GroupedBytesKv>(config, requests);
 }
 

@@ -393,6 +393,7 @@ void event_facts(Facts& facts, const replay::KvEventRecord& event, const Recordi
   facts.moment("at_ms", event.at);
   facts.word("kind", event.stored ? "stored" : "removed");
   facts.count("count", event.blocks.size());
+  facts.count("group", event.group.value_or(0));
   facts.word("parent", event.has_parent ? block_name(run, event, event.parent) : "none");
   Rows blocks;
   for (const auto& block : event.blocks) {

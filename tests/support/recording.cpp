@@ -229,6 +229,7 @@ std::optional<std::string> difference(const replay::KvEventRecord& a,
   d.field("event", a.event, b.event);
   d.field("at", a.at, b.at);
   d.field("stored", a.stored, b.stored);
+  d.field("group", a.group.value_or(UINT32_MAX), b.group.value_or(UINT32_MAX));
   d.field("has_parent", a.has_parent, b.has_parent);
   d.field("parent", a.parent, b.parent);
   d.field("blocks", a.blocks, b.blocks);
