@@ -264,7 +264,7 @@ void Worker::cancel(Slot slot, Instant now) {
     gaps_.add(gap, -1);
     if (failed) later.erase(std::ranges::find(later, gap));  // it was to be taken back then
   }
-  if (unseen) times.pop_back();
+  while (unseen && !times.empty() && times.back() == pass_end_) times.pop_back();  // a burst
   request.generated = static_cast<std::uint32_t>(times.size());
   request.first_token = times.empty() ? kNever : times[0];
   request.second_token = times.size() < 2 ? kNever : times[1];
