@@ -11,10 +11,13 @@
 
 #include "base/hash.hpp"
 #include "base/random.hpp"
+#include "cache/grouped_gate.hpp"
 #include "conformance/case_yaml.hpp"
 #include "conformance/kv_event_rows.hpp"
 #include "conformance/register_tests.hpp"
+#include "conformance/text_case.hpp"
 #include "perf/timers.hpp"
+#include "scheduler/rank_config.hpp"
 #include "support/trace_file.hpp"
 #include "workload/workload.hpp"
 
@@ -191,12 +194,82 @@ void check_mooncake(const Value& row) {
   }
 }
 
+// Acceptance rates of draft tokens, as given or from how many are accepted on average.
+void check_acceptance(const Value& row) {
+  row.only({"given", "accepted", "drafts", "rates", "refused"});
+  const auto drafts = static_cast<std::uint32_t>(row.at("drafts").count());
+  Result<std::vector<double>> rates = std::vector<double>();
+  if (const Value* accepted = row.find("accepted")) {
+    rates = scheduler::rates_of_accepted(accepted->number(), drafts);
+  } else {
+    std::vector<double> given;
+    for (const Value& rate : row.at("given").list) given.push_back(rate.number());
+    rates = scheduler::acceptance_rates(std::move(given), drafts);
+  }
+  if (row.find("refused") != nullptr) {
+    EXPECT_FALSE(rates);
+    return;
+  }
+  ASSERT_TRUE(rates);
+  const std::vector<Value>& want = row.at("rates").list;
+  ASSERT_EQ(rates->size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR((*rates)[i], want[i].number(), 1e-12);
+}
+
+// What the gate of grouped caches says: blocks of the pool, or the field that it refuses and why.
+void check_gate(const Value& row) {
+  row.only({"groups", "pool_bytes", "pool_blocks", "unit", "probe_unit", "version", "max_model_len",
+            "max_batched_tokens", "prefix_caching", "blocks", "refuses", "says", "cold"});
+  const std::vector<cache::KvGroup> groups = read_groups(row.at("groups"));
+  cache::GroupedSettings settings{.groups = groups};
+  const auto small = [](const Value& value) { return static_cast<std::uint32_t>(value.count()); };
+  if (const Value* v = row.find("pool_bytes")) settings.capacity_bytes = v->count();
+  if (const Value* v = row.find("pool_blocks"))
+    settings.capacity_bytes = v->count() * groups.front().page_size_bytes;
+  if (const Value* v = row.find("unit")) settings.prefix_match_unit = small(*v);
+  if (const Value* v = row.find("probe_unit"))
+    settings.evidence = {.ran_with_prefix_caching = true, .hash_block_tokens = small(*v)};
+  if (const Value* v = row.find("version")) settings.vllm_version = v->scalar;
+  if (const Value* v = row.find("max_model_len")) settings.max_model_len = small(*v);
+  if (const Value* v = row.find("max_batched_tokens")) settings.max_num_batched_tokens = small(*v);
+  if (const Value* v = row.find("prefix_caching")) settings.prefix_caching = v->flag();
+  const cache::GroupedGate gate = cache::grouped_gate(settings);
+  if (const Value* field = row.find("refuses")) {
+    ASSERT_EQ(gate.refusals.size(), 1U);
+    EXPECT_EQ(gate.refusals[0].field, field->scalar);
+    EXPECT_NE(gate.refusals[0].message.find(row.at("says").scalar), std::string::npos)
+        << gate.refusals[0].message;
+    return;
+  }
+  ASSERT_TRUE(gate.refusals.empty()) << gate.refusals[0].message;
+  if (const Value* cold = row.find("cold")) {
+    EXPECT_EQ(gate.cold_reason.value_or("asked for"), cold->scalar);
+    return;
+  }
+  ASSERT_TRUE(gate.prefix_caching);
+  EXPECT_EQ(cache::grouped_rules(settings).blocks, row.at("blocks").count());
+}
+
+// What a rank is when nothing is said.
+void check_rank_defaults(const Value& row) {
+  row.only({"blocks", "block_tokens", "max_sequences", "max_batched_tokens", "preemption"});
+  const scheduler::RankConfig rank;
+  EXPECT_EQ(rank.blocks, row.at("blocks").count());
+  EXPECT_EQ(rank.block_tokens, row.at("block_tokens").count());
+  EXPECT_EQ(rank.max_sequences, row.at("max_sequences").count());
+  EXPECT_EQ(rank.max_batched_tokens, row.at("max_batched_tokens").count());
+  const bool lifo = rank.preemption_mode == scheduler::PreemptionMode::Lifo;
+  EXPECT_EQ(lifo ? "lifo" : "fifo", row.at("preemption").scalar);
+}
+
 void run_table(const Value& document) {
   document.only({"name", "table", "why", "rows"});
   const std::map<std::string, void (*)(const Value&)> checks = {
-      {"random", check_random},      {"hashes", check_hashes}, {"timer", check_timer},
-      {"arrivals", check_arrivals},  {"stop", check_stop},     {"mooncake", check_mooncake},
-      {"kv_events", check_kv_events}};
+      {"random", check_random},       {"hashes", check_hashes},
+      {"timer", check_timer},         {"arrivals", check_arrivals},
+      {"stop", check_stop},           {"mooncake", check_mooncake},
+      {"kv_events", check_kv_events}, {"acceptance", check_acceptance},
+      {"gate", check_gate},           {"rank_defaults", check_rank_defaults}};
   const auto check = checks.find(document.at("table").scalar);
   if (check == checks.end()) document.at("table").refuse("unknown kind of table");
   ASSERT_FALSE(document.at("rows").list.empty());

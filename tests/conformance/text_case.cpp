@@ -44,7 +44,8 @@ scheduler::StateCacheSettings read_state(const Value& state) {
 }
 
 cache::KvGroup read_group(const Value& value) {
-  value.only({"name", "kind", "block", "page", "window", "chunk", "cacheable", "checkpoints"});
+  value.only(
+      {"name", "kind", "block", "page", "window", "chunk", "cacheable", "checkpoints", "count"});
   const std::map<std::string, cache::GroupKind> kinds = {
       {"attention", cache::GroupKind::Attention},
       {"convolution", cache::GroupKind::Convolution},
@@ -70,8 +71,7 @@ cache::KvGroup read_group(const Value& value) {
 void read_grouped(const Value& grouped, scheduler::RankConfig& rank) {
   grouped.only({"groups", "bytes", "blocks", "unit", "version", "key_output_blocks"});
   scheduler::GroupedCacheSettings out;
-  for (const Value& group : grouped.at("groups").list) out.groups.push_back(read_group(group));
-  if (out.groups.empty()) grouped.refuse("a grouped cache has groups");
+  out.groups = read_groups(grouped.at("groups"));
   out.capacity_bytes = grouped.find("blocks") != nullptr
                            ? grouped.at("blocks").count() * out.groups[0].page_size_bytes
                            : grouped.at("bytes").count();
@@ -504,6 +504,20 @@ std::vector<std::string> broken_expectation(const Value& expected, const Recordi
 
 }  // namespace
 
+std::vector<cache::KvGroup> read_groups(const Value& list) {
+  std::vector<cache::KvGroup> groups;
+  for (const Value& item : list.list) {
+    const cache::KvGroup group = read_group(item);
+    const std::uint32_t count = item.find("count") != nullptr ? small(item.at("count")) : 1;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      groups.push_back(group);
+      if (count > 1) groups.back().name += std::to_string(i);
+    }
+  }
+  if (groups.empty()) list.refuse("grouped caches have groups");
+  return groups;
+}
+
 TextCase read_text_case(const Value& document) {
   document.only({"name", "engine", "workers", "router", "eviction", "trace_block_tokens",
                  "concurrency", "cap_ms", "requests", "expect", "why"});
@@ -574,8 +588,24 @@ std::string mooncake_text(const TextCase& text_case, std::uint32_t block_tokens)
   return out;
 }
 
+bool expects_a_problem(const TextCase& text_case) {
+  return text_case.expect.front().find("problem") != nullptr;
+}
+
 std::vector<std::string> broken_expectations(const TextCase& text_case, const Recording& run) {
   std::vector<std::string> out;
+  if (expects_a_problem(text_case)) {
+    const Value& expected = text_case.expect.front();
+    expected.only({"problem", "says"});
+    if (text_case.expect.size() > 1) expected.refuse("a run that fails tells nothing else");
+    const std::string told = run.problems.empty() ? "nothing" : to_text(run.problems.front());
+    const bool same = !run.problems.empty() &&
+                      run.problems.front().code == expected.at("problem").scalar &&
+                      told.find(expected.at("says").scalar) != std::string::npos;
+    if (!same)
+      out.push_back(fmt::format("{}:{}: the problem is {}", expected.file, expected.line, told));
+    return out;
+  }
   for (const Problem& problem : run.problems) out.push_back("the run failed: " + to_text(problem));
   if (!run.problems.empty()) return out;
   for (const Value& expected : text_case.expect) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/kv_groups.hpp"
 #include "conformance/case_yaml.hpp"
 #include "replay/simulation.hpp"
 #include "support/recording.hpp"
@@ -41,8 +42,15 @@ struct TextCase {
 
 TextCase read_text_case(const Value& document);
 
+// `groups: [{name: full, kind: attention, block: 16, page: 1000}]`; an item with `count: 4` is four
+// groups.
+std::vector<cache::KvGroup> read_groups(const Value& list);
+
 // The requests as Mooncake rows, one per line, with blocks of `block_tokens` tokens.
 std::string mooncake_text(const TextCase& text_case, std::uint32_t block_tokens);
+
+// The run is to end with a problem: `expect: [{problem: CODE, says: TEXT}]`.
+bool expects_a_problem(const TextCase& text_case);
 
 // Every expectation that a run breaks, as "file:12: request 1: tokens_reused is 8, expected 12".
 // The run must have captured requests, passes and KV events.

@@ -85,6 +85,24 @@ void mark_passes(Marks& marks, const Scenario& scenario, const Recording& run) {
   }
 }
 
+// Where requests stood when their clients went away.
+void mark_cancellations(Marks& marks, const Recording& run) {
+  for (const std::string_view name :
+       {"canceled before it was admitted", "canceled in its prefill", "canceled in its decode",
+        "canceled after a preemption", "canceled beside others that went on"}) {
+    marks[name] += 0;
+  }
+  for (const RecordedRequest& request : run.requests) {
+    const replay::RequestRecord& r = request.record;
+    if (r.status != replay::Status::Canceled) continue;
+    marks["canceled before it was admitted"] += r.admissions == 0;
+    marks["canceled in its prefill"] += r.admissions > 0 && r.output_tokens == 0;
+    marks["canceled in its decode"] += r.output_tokens > 1;
+    marks["canceled after a preemption"] += r.admissions == r.preemptions && r.preemptions > 0;
+    marks["canceled beside others that went on"] += run.requests.size() > 1;
+  }
+}
+
 // What only ranks with recurrent state do.
 void mark_state(Marks& marks, const Scenario& scenario, const Recording& run) {
   const scheduler::RankConfig& rank = scenario.deployment.rank;
@@ -189,6 +207,7 @@ void mark(Marks& marks, const Scenario& scenario, const Recording& run) {
   mark_passes(marks, scenario, run);
   mark_state(marks, scenario, run);
   mark_grouped(marks, scenario, run);
+  mark_cancellations(marks, run);
 }
 
 }  // namespace servecast::test

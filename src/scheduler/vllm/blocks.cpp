@@ -49,7 +49,10 @@ void VllmScheduler::seal_computed(Request& request) {
     if (options_.events && sealed.visible) {
       const std::uint64_t local =
           spelling_.hash(request.content, request.prompt_tokens, block, parent).local;
-      if (!continues) events_.push_back({true, block > 0, parent, {}});
+      if (!continues) {
+        events_.push_back(
+            {.stored = true, .has_parent = block > 0, .parent = parent, .blocks = {}});
+      }
       events_.back().add({name, local}, spelling_.tokens());
     }
     continues = sealed.visible;
