@@ -71,8 +71,8 @@ class Loop {
   router::Router router_;
   Driver driver_;
 
-  // Of clients that go away, the next one first: a heap. Those of requests that have ended since are
-  // dropped when their turn comes.
+  // Of clients that go away, the next one first: a heap. Those of requests that have ended since
+  // are dropped when their turn comes.
   std::vector<Cancellation> cancellations_;
   // Idle workers that may start a pass at this instant: a heap, lowest id first.
   std::vector<std::uint32_t> ready_;

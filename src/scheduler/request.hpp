@@ -62,7 +62,7 @@ struct RequestFacts {
   std::int32_t priority = 0;           // the lower, the more urgent
   std::uint32_t driver = 0;            // the workload driver's own mark
   std::uint32_t worker = 0, rank = 0;  // where it was placed
-  Time arrival, cancel_at = kNever;  // when the client goes away
+  Time arrival, cancel_at = kNever;    // when the client goes away
   Content content;
 
   // What happened.
