@@ -133,7 +133,8 @@ Result<RunTotals> Loop::run() {
   drain(Time{});
   if (auto problem = trouble()) return fail(*std::move(problem));
   for (;;) {
-    const Time next = std::min({wakes_.time(), driver_.next_ready(), next_cancellation()});
+    Time next = std::min(wakes_.time(), driver_.next_ready());
+    if (!cancellations_.empty()) next = std::min(next, next_cancellation());
     if (next == kNever) break;
     if (options_.cap && next > *options_.cap) {
       stop_at_cap();
@@ -159,7 +160,7 @@ Result<RunTotals> Loop::run() {
 void Loop::drain(Time now) {
   for (bool driven = false, changed = true; changed; driven = true) {
     changed = end_passes(now);
-    changed |= cancel_due(now, driven);
+    if (!cancellations_.empty()) changed |= cancel_due(now, driven);
     changed |= release_arrivals(now, driven);
     changed |= drive_workers(now);
   }
