@@ -90,6 +90,7 @@ void GroupedBlocks::admit(GroupedLease& lease, const KnownTokens& tokens, std::u
   lease.computed = step.end;
   lease.hit = {};
   lease.hit_stamp.reset();
+  note_quiet(lease);
 }
 
 void GroupedBlocks::take_hit(GroupedLease& lease) {
@@ -129,7 +130,26 @@ bool GroupedBlocks::allocate(GroupedLease& lease, const KnownTokens& tokens, std
   grow(lease, step);
   key_blocks(lease, tokens, step);
   lease.computed = step.end;
+  note_quiet(lease);
   return true;
+}
+
+// A step needs the pool when it opens a block or fills one, when something it does not read any
+// more goes, or when it would change a state that others can find.
+void GroupedBlocks::note_quiet(GroupedLease& lease) const {
+  lease.quiet_until = 0;
+  if (lease.tail_published) return;
+  std::uint64_t until = UINT32_MAX;
+  for (std::uint32_t g = 0; g < group_count(); ++g) {
+    const GroupRule& rule = rules_.groups[g];
+    if (rule.kind == RuleKind::Ring) continue;
+    const Table& table = lease.tables[g];
+    const std::uint64_t gone = rule.skipped_tokens(lease.computed) / rule.block;
+    if (gone > table.first) return;
+    until = std::min({until, table.blocks.size() * std::uint64_t{rule.block} - 1,
+                      rule.computed_until_skipped((gone + 1) * rule.block)});
+  }
+  if (until > lease.computed) lease.quiet_until = static_cast<std::uint32_t>(until);
 }
 
 // Positions that hold what no later token reads: those before the window, finished chunks, all

@@ -51,6 +51,8 @@ struct GroupedLease {
   std::vector<Table> tables = {};  // one a group, when admitted
   bool tail_published = false;     // the State in use is a key of its prefix: copy, then write
   std::optional<std::uint32_t> junction = {};
+  // Up to so many computed tokens, steps of one token take, give back and key nothing.
+  std::uint32_t quiet_until = 0;
   // Of a waiting request: what was found and when. No block of it is referenced.
   GroupedHit hit = {};
   std::optional<std::uint64_t> hit_stamp = {};
@@ -117,6 +119,13 @@ class GroupedBlocks {
   bool fits_alone(const GroupedLease& lease, const KnownTokens& tokens, std::uint32_t count) const;
   std::uint64_t need_alone(const GroupedLease& lease, const KnownTokens& tokens,
                            std::uint32_t count) const;
+  // The next token needs nothing of the pool: it is computed when true. False says nothing.
+  // requires: the prompt is computed.
+  bool take_quietly(GroupedLease& lease) const {
+    if (lease.computed >= lease.quiet_until) return false;
+    ++lease.computed;
+    return true;
+  }
   // Gives back what is not read any more and takes the blocks for `count` > 0 tokens; false when
   // need() does not fit. Where nobody else holds a block the blocks that are really taken decide:
   // preempting others would not help, and vLLM's estimate may ask for more than the pool has.
@@ -171,6 +180,7 @@ class GroupedBlocks {
   };
   Growth growth(const GroupRule& rule, std::uint64_t positions, const GroupedStep& step) const;
   void grow(GroupedLease& lease, const GroupedStep& step);
+  void note_quiet(GroupedLease& lease) const;
 
   void key_blocks(GroupedLease& lease, const KnownTokens& tokens, const GroupedStep& step);
   void key_attention(Table& table, std::uint32_t group, const KnownTokens& tokens,

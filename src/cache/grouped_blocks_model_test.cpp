@@ -57,7 +57,7 @@ class World {
   // How often what is tested happened.
   struct Seen {
     std::uint64_t hits = 0, hits_inside = 0, outputs_reused = 0, tails_copied = 0, checkpoints = 0;
-    std::uint64_t refused = 0, preempted = 0, evictions = 0, hits_too_large = 0;
+    std::uint64_t refused = 0, quiet = 0, preempted = 0, evictions = 0, hits_too_large = 0;
   };
   const Seen& seen() const { return seen_; }
 
@@ -123,13 +123,28 @@ class World {
     const std::uint64_t mutations = pool.mutations();
     const GroupedLease before = lease;
     const std::size_t held = blocks_.held_for_step().size();
+    GroupedLease quiet = lease;
+    const bool is_quiet = count == 1 && from >= request.prompt && blocks_.take_quietly(quiet);
     if (!blocks_.allocate(lease, request.known(), count)) {
       ++seen_.refused;
+      EXPECT_FALSE(is_quiet);
       EXPECT_EQ(pool.free(), free);
       EXPECT_EQ(pool.cached(), cached);
       EXPECT_EQ(pool.mutations(), mutations);
       EXPECT_EQ(lease.computed, from);
       return false;
+    }
+    if (is_quiet) {  // then this was all that happened
+      ++seen_.quiet;
+      EXPECT_EQ(pool.free(), free);
+      EXPECT_EQ(pool.cached(), cached);
+      EXPECT_EQ(pool.mutations(), mutations);
+      EXPECT_EQ(blocks_.held_for_step().size(), held);
+      EXPECT_EQ(lease.computed, quiet.computed);
+      for (std::uint32_t g = 0; g < groups(); ++g) {
+        EXPECT_EQ(lease.tables[g].blocks, quiet.tables[g].blocks);
+        EXPECT_EQ(lease.tables[g].keyed, quiet.tables[g].keyed);
+      }
     }
     // Others find the states that this request left in copies now.
     for (const BlockIndex copy : blocks_.held_for_step().subspan(held)) {
@@ -365,6 +380,7 @@ TEST(GroupedBlocks, KeepWhatTheyPromiseOverRandomRequests) {
       all.tails_copied += seen.tails_copied;
       all.checkpoints += seen.checkpoints;
       all.refused += seen.refused;
+      all.quiet += seen.quiet;
       all.preempted += seen.preempted;
       all.evictions += seen.evictions;
       all.hits_too_large += seen.hits_too_large;
@@ -375,7 +391,7 @@ TEST(GroupedBlocks, KeepWhatTheyPromiseOverRandomRequests) {
   }
   for (const std::uint64_t count :
        {all.hits, all.hits_inside, all.outputs_reused, all.tails_copied, all.checkpoints,
-        all.refused, all.preempted, all.evictions, all.hits_too_large}) {
+        all.refused, all.quiet, all.preempted, all.evictions, all.hits_too_large}) {
     EXPECT_GT(count, 20U);
   }
 }

@@ -88,6 +88,21 @@ std::uint64_t GroupRule::skipped_tokens(std::uint64_t computed) const {
   return 0;
 }
 
+std::uint64_t GroupRule::computed_until_skipped(std::uint64_t tokens) const {
+  switch (kind) {
+    case RuleKind::Window:
+      return tokens + span - 1;
+    case RuleKind::ChunkedLocal:
+      return div_ceil(tokens, span) * span;
+    case RuleKind::State:
+      return tokens + 1;
+    case RuleKind::Full:
+    case RuleKind::Ring:
+      return UINT32_MAX;
+  }
+  return UINT32_MAX;
+}
+
 GroupRule group_rule(const KvGroup& group, std::uint32_t max_model_len,
                      std::uint32_t max_tokens_in_flight) {
   GroupRule rule{.kind = rule_kind(group), .block = group.block_size_tokens};

@@ -104,6 +104,9 @@ struct GroupRule {
   // Leading tokens that nothing computed after `computed` tokens reads (a State is read whole, so
   // all but the last token).
   std::uint64_t skipped_tokens(std::uint64_t computed) const;
+  // The first number of computed tokens at which so many leading tokens, at least 1, are skipped;
+  // UINT32_MAX or more when that never is.
+  std::uint64_t computed_until_skipped(std::uint64_t tokens) const;
 };
 
 // requires: the group passed the checks of grouped_gate().

@@ -77,6 +77,18 @@ TEST(GroupRule, SkipsWhatNoLaterTokenReads) {
   EXPECT_EQ(skipped(state(4), 0), 0U);
 }
 
+TEST(GroupRule, SaysWhenMoreIsSkipped) {
+  for (const KvGroup& group : {window(4, 4), window(4, 1), window(3, 7), chunked(4, 8), state(4)}) {
+    const GroupRule rule = group_rule(group, 100, 10);
+    for (std::uint64_t tokens = 1; tokens < 40; ++tokens) {
+      const std::uint64_t computed = rule.computed_until_skipped(tokens);
+      EXPECT_GE(rule.skipped_tokens(computed), tokens) << group.name;
+      EXPECT_LT(rule.skipped_tokens(computed - 1), tokens) << group.name;
+    }
+  }
+  EXPECT_GE(group_rule(full(4), 100, 10).computed_until_skipped(1), UINT32_MAX);
+}
+
 TEST(HitAlignment, IsTheUnitOnlyIfAllGroupsCanEndInsideABlock) {
   const auto of = [](const std::vector<KvGroup>& groups) {
     const HitAlignment found = hit_alignment(rules_of(groups, 100, 10), 4);

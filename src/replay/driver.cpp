@@ -80,7 +80,7 @@ void Driver::fill(Open& open, Time ready, scheduler::Request& request) {
   request.arrival = ready;
   const Duration patience =
       turn.cancel_after != workload::kForever ? turn.cancel_after : workload_.cancel_after();
-  if (patience < kNever - ready) request.cancel_at = ready + patience;
+  cancel_at_ = patience < kNever - ready ? ready + patience : kNever;
   request.prompt_tokens = open.history_tokens + turn.input_tokens;
   request.output_tokens = turn.output_tokens;
 

@@ -25,6 +25,8 @@ class Driver {
   // Fills `request` with the next request that is ready at `now`; false when there is none. Times
   // later than `now` stay. Requests come in the order of (ready time, session, turn).
   bool release(Time now, scheduler::Request& request);
+  // When the client of the request released last goes away; kNever if it waits for its answer.
+  Time cancel_at() const { return cancel_at_; }
   // The request ended at `now`. False when that makes a turn ready past the end of simulated time.
   // requires: it was released and has not ended before.
   bool ended(const scheduler::Request& request, Time now);
@@ -69,6 +71,7 @@ class Driver {
   std::uint32_t open_count_ = 0;
   std::vector<Ready> ready_;  // heap by (time, session)
   std::uint64_t in_flight_ = 0;
+  Time cancel_at_ = kNever;
 };
 
 }  // namespace servecast::replay

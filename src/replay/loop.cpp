@@ -188,10 +188,9 @@ struct GoesLater {
 
 }  // namespace
 
-// A slot may have another request by now, or none, which has no cancel_at.
+// A slot may have another request by now, or none.
 bool Loop::is_live(const Cancellation& due) const {
-  const scheduler::Request& request = requests_[due.slot];
-  return request.ordinal == due.ordinal && request.cancel_at == due.at;
+  return requests_[due.slot].ordinal == due.ordinal;
 }
 
 Time Loop::next_cancellation() {
@@ -245,8 +244,8 @@ bool Loop::release_arrivals(Time now, bool driven) {
     } else if (engine.wake() != wake_before) {
       wakes_.set(worker, engine.wake());
     }
-    if (request.cancel_at != kNever) {
-      cancellations_.push_back({request.cancel_at, request.ordinal, slot});
+    if (driver_.cancel_at() != kNever) {
+      cancellations_.push_back({driver_.cancel_at(), request.ordinal, slot});
       std::push_heap(cancellations_.begin(), cancellations_.end(), GoesLater{});
     }
     changed = true;
@@ -342,7 +341,7 @@ RequestRecord Loop::record_of(const scheduler::Request& request, Time now) {
   record.admissions = request.admissions;
   record.preemptions = request.preemptions;
   record.kv_needed = request.kv_needed;
-  record.kv_available = request.kv_available;
+  if (request.kv_needed > 0) record.kv_available = rank_of(request).scheduler().kv_limit();
   record.kv_in_bytes = counts_bytes(deployment_);
   if (options_.capture_requests) {
     history_.clear();
@@ -428,7 +427,11 @@ std::optional<Problem> Loop::trouble() const {
 
 // A setting of the deployment, not something about the request: others would meet it too, so a run
 // that went on would show a server that nobody would start (engine-vllm.md 5.4 item 5).
-Problem Loop::pass_is_oversized(const scheduler::Request& request, Time now) {
+const engine::Rank& Loop::rank_of(const scheduler::Request& request) const {
+  return workers_[request.worker].ranks()[request.rank];
+}
+
+Problem Loop::pass_is_oversized(const scheduler::Request& request, Time now) const {
   Problem problem;
   problem.code = "replay.pass_exceeds_kv";
   problem.fault = Fault::Execution;
@@ -436,7 +439,7 @@ Problem Loop::pass_is_oversized(const scheduler::Request& request, Time now) {
                     std::to_string(request.prompt_tokens) + " prompt tokens) needs " +
                     std::to_string(request.kv_needed) + " bytes of KV at " +
                     std::to_string(to_ms(now)) + " ms; the pool of its rank has " +
-                    std::to_string(request.kv_available);
+                    std::to_string(rank_of(request).scheduler().kv_limit());
   problem.hint = "lower scheduler.max_batched_tokens or add cache memory";
   return problem;
 }
@@ -472,8 +475,8 @@ Problem Loop::nothing_can_happen() const {
         problem.message += " request " + std::to_string(request.ordinal + 1) + " (" +
                            (request.state == scheduler::State::Running ? "running" : "waiting") +
                            " on worker " + std::to_string(w) + ", needs " +
-                           std::to_string(scheduler.kv_needed(slot)) + unit + std::to_string(room) +
-                           " available)";
+                           std::to_string(scheduler.kv_need(slot, request.known())) + unit +
+                           std::to_string(room) + " available)";
       });
     }
   }

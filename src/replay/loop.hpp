@@ -52,7 +52,8 @@ class Loop {
   void stop_at_cap();
   std::optional<Problem> trouble() const;
   Problem time_ran_out() const;
-  static Problem pass_is_oversized(const scheduler::Request& request, Time now);
+  const engine::Rank& rank_of(const scheduler::Request& request) const;
+  Problem pass_is_oversized(const scheduler::Request& request, Time now) const;
   Problem nothing_can_happen() const;
   RunTotals totals() const;
 

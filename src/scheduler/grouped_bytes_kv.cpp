@@ -65,10 +65,9 @@ KvCounts GroupedBytesKv::counts() const {
 }
 
 // Of the forward pass that ends with `target` tokens.
-KvShortage GroupedBytesKv::shortage(Slot slot, std::uint32_t target) const {
+std::uint64_t GroupedBytesKv::need_alone(Slot slot, std::uint32_t target) const {
   const std::uint32_t from = requests_[slot].computed;
-  return {.needed = pool_.bytes(from < target ? from : target - 1, target),
-          .available = pool_.capacity_bytes()};
+  return pool_.bytes(from < target ? from : target - 1, target);
 }
 
 void GroupedBytesKv::verify(const std::vector<Slot>& running) const {

@@ -28,7 +28,8 @@ class GroupedBytesKv final : public RankKv {
   void release(Slot slot) override;
   KvCounts counts() const override;
   std::uint32_t held(Slot) const override { return 0; }
-  KvShortage shortage(Slot slot, std::uint32_t target) const override;
+  std::uint64_t need_alone(Slot slot, std::uint32_t target) const override;
+  std::uint64_t limit() const override { return pool_.capacity_bytes(); }
   std::vector<KvEvent>& events() override { return no_events_; }
   void verify(const std::vector<Slot>& running) const override;
 

@@ -145,7 +145,7 @@ KvCounts GroupedKv::counts() const {
           .physical_usage = usage.physical()};
 }
 
-KvShortage GroupedKv::shortage(Slot slot, std::uint32_t target) const {
+std::uint64_t GroupedKv::need_alone(Slot slot, std::uint32_t target) const {
   const Request& request = requests_[slot];
   std::uint64_t needed = blocks_.cold_need({.prompt = request.prompt_tokens, .known = target});
   // Chunks of attention that no block divides can take one more than vLLM's estimate says.
@@ -153,7 +153,7 @@ KvShortage GroupedKv::shortage(Slot slot, std::uint32_t target) const {
     needed = std::max(needed, blocks_.need_alone(entries_[slot].lease, known_tokens(slot),
                                                  target - request.computed));
   }
-  return {.needed = needed, .available = blocks_.capacity()};
+  return needed;
 }
 
 void GroupedKv::verify(const std::vector<Slot>& running) const {

@@ -26,13 +26,15 @@ class GroupedKv final : public RankKv {
   void admit(Slot slot, std::uint32_t chunk) override;
   std::uint32_t next_tokens(Slot slot, std::uint32_t budget) const override;
   Room room_alone(Slot slot, std::uint32_t chunk) const override;
+  bool take_quietly(Slot slot) override { return blocks_.take_quietly(entries_[slot].lease); }
   bool allocate(Slot slot, std::uint32_t chunk) override;
   void finalise(Slot) override {}  // blocks get their keys when they are taken
   void preempt(Slot slot) override;
   void release(Slot slot) override;
   KvCounts counts() const override;
   std::uint32_t held(Slot slot) const override { return entries_[slot].lease.blocks(); }
-  KvShortage shortage(Slot slot, std::uint32_t target) const override;
+  std::uint64_t need_alone(Slot slot, std::uint32_t target) const override;
+  std::uint64_t limit() const override { return blocks_.capacity(); }
   std::vector<KvEvent>& events() override { return events_; }
   void verify(const std::vector<Slot>& running) const override;
 

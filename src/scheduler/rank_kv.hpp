@@ -38,11 +38,6 @@ struct KvCounts {
   std::uint32_t room() const { return free + inactive; }
 };
 
-// What a request would need to run alone, and what there is: blocks, or bytes in a pool of bytes.
-struct KvShortage {
-  std::uint64_t needed = 0, available = 0;
-};
-
 class RankKv {
  public:
   virtual ~RankKv() = default;
@@ -74,6 +69,9 @@ class RankKv {
   virtual std::uint32_t next_tokens(Slot slot, std::uint32_t budget) const = 0;
   // Could the next `chunk` tokens be computed if nobody else ran? Enough, Never or Oversized.
   virtual Room room_alone(Slot slot, std::uint32_t chunk) const = 0;
+  // In steady decode most steps change nothing: true when the next token was made ready so, by
+  // itself. False says nothing; ask as for any chunk.
+  virtual bool take_quietly(Slot) { return false; }
   // Makes ready to compute the next `chunk` tokens; false when somebody has to give way.
   virtual bool allocate(Slot slot, std::uint32_t chunk) = 0;
   // Tokens up to Request::computed are computed: full blocks become visible.
@@ -86,8 +84,10 @@ class RankKv {
   virtual KvCounts counts() const = 0;
   // Blocks that a request holds; in a pool of bytes 0.
   virtual std::uint32_t held(Slot slot) const = 0;
-  // Of a request that cannot have `target` tokens computed.
-  virtual KvShortage shortage(Slot slot, std::uint32_t target) const = 0;
+  // What a request needs to have `target` tokens computed while it is alone, and what there is:
+  // blocks, or bytes in a pool of bytes.
+  virtual std::uint64_t need_alone(Slot slot, std::uint32_t target) const = 0;
+  virtual std::uint64_t limit() const = 0;
   // Of the step, in the order in which things happened; kept only when asked for. The caller takes
   // them.
   virtual std::vector<KvEvent>& events() = 0;

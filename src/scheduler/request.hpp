@@ -16,6 +16,7 @@ namespace servecast::scheduler {
 
 using Slot = std::uint32_t;
 inline constexpr Slot kNoSlot = UINT32_MAX;
+inline constexpr std::uint64_t kNoOrdinal = UINT64_MAX;  // of a slot without a request
 
 enum class State : std::uint8_t { Waiting, Running, Preempted, Ended };
 enum class Ending : std::uint8_t { None, Completed, Rejected, Failed, Canceled };
@@ -56,20 +57,20 @@ struct RequestFacts {
   std::uint64_t admission_order = 0;
 
   // What was asked.
-  std::uint64_t ordinal = 0;
+  std::uint64_t ordinal = kNoOrdinal;
   std::uint32_t output_tokens = 0;
   std::uint32_t session = 0, turn = 0, row = 0;
   std::int32_t priority = 0;           // the lower, the more urgent
   std::uint32_t driver = 0;            // the workload driver's own mark
   std::uint32_t worker = 0, rank = 0;  // where it was placed
-  Time arrival, cancel_at = kNever;    // when the client goes away
+  Time arrival;
   Content content;
 
   // What happened.
   Time first_admit = kNever, first_token = kNever, second_token = kNever;
   std::uint32_t reused_first = 0, reused_max = 0;  // clamped to the prompt
   std::uint32_t admissions = 0, preemptions = 0;
-  std::uint64_t kv_needed = 0, kv_available = 0;  // when they were short: blocks or bytes
+  std::uint64_t kv_needed = 0;  // blocks or bytes, where the request ended for want of them
 
   std::uint32_t known() const { return prompt_tokens + generated; }
   // Output tokens still to come; 0 means that generation is complete.

@@ -124,12 +124,12 @@ std::uint32_t StateKv::held(Slot slot) const {
                                     lease.previous.size());
 }
 
-KvShortage StateKv::shortage(Slot slot, std::uint32_t target) const {
+std::uint64_t StateKv::need_alone(Slot slot, std::uint32_t target) const {
   std::uint64_t needed = cache_.peak(std::max(target, requests_[slot].known()), {});
   if (slot < entries_.size() && !entries_[slot].lease.empty()) {
     needed = std::max(needed, cache_.compute_need(entries_[slot].lease, target));
   }
-  return {.needed = needed, .available = cache_.pool().capacity()};
+  return needed;
 }
 
 void StateKv::publish_removed() {

@@ -30,7 +30,8 @@ class StateKv final : public RankKv {
   void release(Slot slot) override;
   KvCounts counts() const override;
   std::uint32_t held(Slot slot) const override;
-  KvShortage shortage(Slot slot, std::uint32_t target) const override;
+  std::uint64_t need_alone(Slot slot, std::uint32_t target) const override;
+  std::uint64_t limit() const override { return cache_.pool().capacity(); }
   std::vector<KvEvent>& events() override { return events_; }
   void verify(const std::vector<Slot>& running) const override;
 

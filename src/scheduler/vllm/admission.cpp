@@ -73,7 +73,7 @@ void VllmScheduler::reject(Slot slot, Reason reason) {
   waiting_.remove(requests_, slot);
   Request& request = requests_[slot];
   request.reason = reason;
-  note_shortage(slot, request.known());
+  request.kv_needed = kv_need(slot, request.known());
   if (kv_) kv_->release(slot);
   rejected_.push_back(slot);
   progress_ = true;
@@ -86,8 +86,8 @@ void VllmScheduler::fail_waiting(Slot slot, std::uint32_t target, Reason reason)
   waiting_.remove(requests_, slot);
   Request& request = requests_[slot];
   request.reason = reason;
-  note_shortage(slot, target);
-  SERVECAST_CHECK(request.kv_needed > request.kv_available);
+  request.kv_needed = kv_need(slot, target);
+  SERVECAST_CHECK(request.kv_needed > kv_limit());
   if (kv_) kv_->release(slot);
   failed_.push_back(slot);
   progress_ = true;

@@ -37,6 +37,15 @@ VllmScheduler::Step VllmScheduler::schedule_managed(Slot slot) {
   const std::uint32_t prompt_left = request.prompt_tokens - std::min(from, request.prompt_tokens);
   const bool whole = !config_.chunked_prefill && !request.split;
   if (whole && prompt_left > budget_ && !is_held_back(request)) return Step::Blocked;
+  if (from >= request.prompt_tokens && from + 1 == request.known() && kv_->take_quietly(slot)) {
+    request.computed = from + 1;
+    scheduled_.push_back({slot, from, from + 1});
+    --budget_;
+    ++shape_.decode_requests;
+    shape_.decode_context += from + 1;
+    progress_ = true;
+    return Step::Done;
+  }
   const std::uint32_t chunk = kv_->next_tokens(slot, budget_);
   const RankKv::Room alone = kv_->room_alone(slot, chunk);
   if (alone != RankKv::Room::Enough) {
@@ -103,19 +112,6 @@ void VllmScheduler::release_kv(Slot slot, bool asked_again) {
     blocked_ = Blocked::Untested;
   } else {
     release_blocks(requests_[slot], asked_again);
-  }
-}
-
-// What the record of a request says that ends for want of room for `target` tokens.
-void VllmScheduler::note_shortage(Slot slot, std::uint32_t target) {
-  Request& request = requests_[slot];
-  if (kv_) {
-    const KvShortage shortage = kv_->shortage(slot, target);
-    request.kv_needed = shortage.needed;
-    request.kv_available = shortage.available;
-  } else {
-    request.kv_needed = blocks_for(target);
-    request.kv_available = pool_.capacity();
   }
 }
 

@@ -181,7 +181,7 @@ bool VllmScheduler::preempt_for(Slot slot, std::uint32_t target) {
 }
 
 void VllmScheduler::fail_running(Slot slot, std::uint32_t target, Reason reason) {
-  note_shortage(slot, target);
+  requests_[slot].kv_needed = kv_need(slot, target);
   requests_[slot].reason = reason;
   running_.remove(requests_, slot);
   release_kv(slot, false);

@@ -152,11 +152,12 @@ class VllmScheduler {
   std::uint64_t prefix_queried_tokens() const { return prefix_queried_; }
   std::uint64_t prefix_hit_tokens() const { return prefix_hits_; }
   std::uint32_t blocks_for(std::uint32_t tokens) const { return block_.ceiling(tokens); }
-  // What the request needs for all its known tokens.
-  std::uint64_t kv_needed(Slot slot) const {
-    const std::uint32_t known = requests_[slot].known();
-    return kv_ ? kv_->shortage(slot, known).needed : blocks_for(known);
+  // What a request needs for `target` tokens, and what there is for all: blocks, or bytes where
+  // grouped caches run without prefix caching.
+  std::uint64_t kv_need(Slot slot, std::uint32_t target) const {
+    return kv_ ? kv_->need_alone(slot, target) : blocks_for(target);
   }
+  std::uint64_t kv_limit() const { return kv_ ? kv_->limit() : pool_.capacity(); }
   void verify() const;
 
  private:
@@ -220,7 +221,6 @@ class VllmScheduler {
   void admit_managed(Slot slot, std::uint32_t chunk, Time now);
   void verify_managed() const;
   void release_kv(Slot slot, bool asked_again);  // of a request that ends
-  void note_shortage(Slot slot, std::uint32_t target);
 
   // Prefills only now and then (throttle.cpp).
   bool throttles() const { return config_.prefill_schedule_interval > 1; }
