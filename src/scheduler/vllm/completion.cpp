@@ -67,22 +67,18 @@ void VllmScheduler::note_admitted(Outcome& outcome) const {
   }
 }
 
-void VllmScheduler::complete(Time end, Outcome& outcome) {
-  outcome.clear();
-  if (kv_) kv_->end_step();
-  if (options_.trace) {
-    for (const Scheduled& item : scheduled_) {
-      if (item.slot == kNoSlot) continue;
-      trace_.scheduled.push_back({requests_[item.slot].ordinal, item.from, item.to});
-    }
-    outcome.trace = std::move(trace_);
-    trace_ = {};
+void VllmScheduler::take_trace(Outcome& outcome) {
+  for (const Scheduled& item : scheduled_) {
+    if (item.slot == kNoSlot) continue;
+    trace_.scheduled.push_back({requests_[item.slot].ordinal, item.from, item.to});
   }
-  if (options_.demands != nullptr) note_admitted(outcome);
+  outcome.trace = std::move(trace_);
+  trace_ = {};
+}
 
-  // Requests that have nothing to generate end without a token, before everyone else.
+// Requests that have nothing to generate, before everyone else.
+void VllmScheduler::finish_without_tokens(Outcome& outcome) {
   for (Scheduled& item : scheduled_) {
-    if (!nothing_to_generate_) break;
     if (item.slot == kNoSlot) continue;
     const Request& request = requests_[item.slot];
     if (request.computed < request.known() || request.remaining() > 0) continue;
@@ -91,6 +87,14 @@ void VllmScheduler::complete(Time end, Outcome& outcome) {
     finish(item.slot, outcome);
     item.slot = kNoSlot;
   }
+}
+
+void VllmScheduler::complete(Time end, Outcome& outcome) {
+  outcome.clear();
+  if (kv_) kv_->end_step();
+  if (options_.trace) take_trace(outcome);
+  if (options_.demands != nullptr) note_admitted(outcome);
+  if (nothing_to_generate_) finish_without_tokens(outcome);
 
   const bool formed = cohort_formed_;
   if (formed && cohort_.size() > 0) {

@@ -234,7 +234,9 @@ class VllmScheduler {
   }
 
   // Ending a pass (completion.cpp).
+  void take_trace(Outcome& outcome);
   void note_admitted(Outcome& outcome) const;
+  void finish_without_tokens(Outcome& outcome);
   void emit(Request& request, Time end, Outcome& outcome);
   std::uint32_t emit_burst(const Scheduled& item, Time end, Outcome& outcome);
   void finish(Slot slot, Outcome& outcome);
