@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/check.hpp"
 #include "base/problem.hpp"
 #include "cache/demands.hpp"
 #include "scheduler/rank_config.hpp"
@@ -27,7 +28,10 @@ class Oracle {
 
   const cache::Demands& demands() const { return demands_; }
   // A pass that admitted the request has ended. Later admissions of the same request tell nothing.
-  void admitted(std::uint64_t ordinal) { demands_.retire(demand_of_[ordinal]); }
+  void admitted(std::uint64_t ordinal) {
+    SERVECAST_DCHECK(ordinal < demand_of_.size());
+    demands_.retire(demand_of_[ordinal]);
+  }
   // The request has ended, however; if its session ends with it, the turns to come never ask.
   void ended(const scheduler::Request& request);
 

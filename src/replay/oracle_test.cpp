@@ -102,6 +102,7 @@ TEST(Oracle, TurnsThatNeverComeAskForNothing) {
                             scheduler::Ending::Failed, scheduler::Ending::Canceled}) {
     Oracle oracle(trace, 4);
     scheduler::Request request;
+    request.ordinal = 0;
     request.ending = ending;
     oracle.ended(request);
     const bool goes_on =
