@@ -28,6 +28,8 @@ TEST(Time, RoundsHalfAwayFromZero) {
   EXPECT_EQ(ns_from_ms(16.622914), 16'622'914);
   EXPECT_FALSE(ns_from_ms(std::nan("")));
   EXPECT_FALSE(ns_from_ms(1e300));
+  EXPECT_EQ(ns_from_ms(4.6e12), 4'600'000'000'000'000'000);  // the limit is inside
+  EXPECT_FALSE(ns_from_ms(4.61e12));
 }
 
 TEST(Random, GivesThePublishedStream) {  // replay.md 10.1 and 32 case 5

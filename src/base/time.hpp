@@ -32,7 +32,7 @@ inline constexpr Time kNever{std::int64_t{1} << 62};
 // Nothing when `ms` is not finite or passes the range of simulated time.
 inline std::optional<std::int64_t> ns_from_ms(double ms) {
   const double ns = std::round(ms * 1e6);
-  if (!(std::abs(ns) < 4.6e18)) return std::nullopt;
+  if (!(std::abs(ns) <= 4.6e18)) return std::nullopt;
   return static_cast<std::int64_t>(ns);
 }
 inline double ms_from_ns(std::int64_t ns) {

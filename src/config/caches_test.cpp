@@ -114,6 +114,10 @@ TEST(StateCacheConfig, RefusesWhatItGoesNotWithByBothNames) {
 }
 
 TEST(StateCacheConfig, RefusesAMatchUnitThatFitsNothing) {  // engine-vllm.md 2.3 item 12
+  EXPECT_THAT(problems(document(kState),
+                       {in_cache("prefix_match_unit=16"), in_cache("prefix_caching=false")}),
+              HasSubstr("kv_cache.prefix_match_unit: goes not together with "
+                        "kv_cache.prefix_caching false"));
   EXPECT_THAT(
       problems(document(kState), {in_cache("prefix_match_unit=48")}),
       HasSubstr("kv_cache.prefix_match_unit: must divide kv_cache.block_size (64), not 48"));

@@ -342,6 +342,25 @@ TEST(Config, RefusesByNameWhatItKnowsButCannotDo) {
     EXPECT_THAT(problems(minimal_with({refused.set})), HasSubstr(refused.says)) << refused.set;
 }
 
+TEST(Config, RefusesAnOrderOfPreemptionThatPriorityOverrules) {
+  const std::string vllm = "engine.workers.aggregated.vllm.";
+  EXPECT_THAT(
+      problems(minimal_with({vllm + "scheduling_policy=priority", vllm + "preemption_mode=fifo"})),
+      HasSubstr("vllm.preemption_mode: fifo goes not together with scheduling_policy "
+                "priority"));
+  EXPECT_EQ(problems(minimal_with({vllm + "scheduling_policy=priority"})), "");
+}
+
+TEST(Config, TakesAPatienceUpToItsLimit) {
+  EXPECT_EQ(
+      problems(minimal_with({"traffic={stop: {requests: 5}, cancel_after_ms: 4600000000000}"})),
+      "");
+  EXPECT_THAT(problems(minimal_with({"traffic.cancel_after_ms=4600000000001"})),
+              HasSubstr("traffic.cancel_after_ms must be at least"));
+  EXPECT_THAT(problems(minimal_with({"traffic.cancel_after_ms=0"})),
+              HasSubstr("traffic.cancel_after_ms must be"));
+}
+
 TEST(Config, AcceptsTheNeutralValueOfWhatItCannotDo) {
   EXPECT_EQ(
       problems(minimal_with({"engine.nextn=0", "engine.workers.aggregated.parallelism.context=1",

@@ -45,6 +45,9 @@ void check_state_cache(Fields& f, const Engine& engine, const CacheForm& caches)
   if (unit && engine.rank.block_tokens % *unit != 0)
     f.refuse(kUnit, fmt::format("must divide kv_cache.block_size ({}), not {}",
                                 engine.rank.block_tokens, *unit));
+  if (unit && !engine.rank.prefix_caching)
+    f.refuse(kUnit, "goes not together with kv_cache.prefix_caching false",
+             "no prefix is matched then");
 }
 
 void set_state_cache(Fields& f, Engine& engine, const CacheForm& caches) {
@@ -123,12 +126,16 @@ void check_groups(Fields& f, const Engine& engine, const CacheForm& caches) {
            "grouped caches are laid out for one pipeline stage");
   if (caches.state_bytes) refuse(kState, kGroups, "describe the state as a group");
   // What a resolved configuration spells out is the default, and says nothing.
-  if (engine.rank.block_tokens != scheduler::RankConfig{}.block_tokens)
+  if (engine.backend == EngineKind::Vllm &&
+      engine.rank.block_tokens != scheduler::RankConfig{}.block_tokens)
     refuse("kv_cache.block_size", kGroups, "each group has its own block_size_tokens");
   if (engine.kv_bytes_per_token)
     refuse("kv_cache.bytes_per_token", kGroups, "each group has its own page_size_bytes");
   if (engine.capacity.blocks)
     refuse("kv_cache.capacity.blocks", kGroups, "give capacity.bytes, which all groups share");
+  if (!engine.grouped.key_output_blocks && !engine.rank.prefix_caching)
+    refuse("kv_cache.key_output_blocks", "kv_cache.prefix_caching false",
+           "nothing is kept for equal prefixes then");
 }
 
 void refuse_without_groups(Fields& f, const Engine& engine, const CacheForm& caches) {

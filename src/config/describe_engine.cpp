@@ -192,6 +192,12 @@ void describe_vllm(Fields& f, Engine& engine, CacheForm& caches) {
                                       "In which order requests wait: as they arrive, or by the "
                                       "trace's priority, lowest first; then "
                                       "the least urgent loses its KV first.");
+  if (f.is_clean() && rank.policy == scheduler::SchedulingPolicy::Priority &&
+      rank.preemption_mode == scheduler::PreemptionMode::Fifo)
+    f.refuse("preemption_mode",
+             "fifo goes not together with scheduling_policy priority, by which the least urgent "
+             "loses its KV first",
+             "leave it at lifo");
   describe_cache_versions(f, engine, caches);
   const bool above = rank.speculation.has_value();
   if (describe_ngram(f, rank) && above && f.is_clean())

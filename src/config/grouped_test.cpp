@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 const std::string kWorker = "engine.workers.aggregated.";
 const std::string kCache = kWorker + "kv_cache.";
@@ -197,6 +198,11 @@ TEST(GroupedConfig, RefusesWhatItGoesNotWithByBothNames) {
        "kv_cache.capacity.blocks: goes not together with kv_cache.groups"},
       {kCache + "state_cache={bytes_per_request: 9}",
        "kv_cache.state_cache: goes not together with kv_cache.groups"},
+      {"engine.workers.aggregated.kv_cache={prefix_caching: false, key_output_blocks: false, "
+       "capacity: {type: fixed, bytes: "
+       "1000}, groups: [{name: a, num_layers: 1, block_size_tokens: 4, page_size_bytes: "
+       "9}]}",
+       "kv_cache.key_output_blocks: goes not together with kv_cache.prefix_caching false"},
       {kWorker + "parallelism.pipeline=2",
        "kv_cache.groups: goes not together with parallelism.pipeline 2"},
       {kWorker + "vllm={version: 0.32.0, speculation: {kind: ngram, num_speculative_tokens: 1, "
@@ -206,8 +212,9 @@ TEST(GroupedConfig, RefusesWhatItGoesNotWithByBothNames) {
        "vllm.align_boundary: known_floor goes only with kv_cache.state_cache"},
   };
   for (const auto& c : cases) EXPECT_THAT(problems({c.set}), HasSubstr(c.text));
-  EXPECT_THAT(problems({"engine.backend=trtllm", kWorker + "vllm=null"}),
-              HasSubstr("kv_cache.groups: goes only with engine.backend vllm, not trtllm"));
+  const std::string other = problems({"engine.backend=trtllm", kWorker + "vllm=null"});
+  EXPECT_THAT(other, HasSubstr("kv_cache.groups: goes only with engine.backend vllm, not trtllm"));
+  EXPECT_THAT(other, Not(HasSubstr("block_size"))) << "that engine's default";
 
   const std::vector<std::string> no_groups = {kCache + "groups=null",
                                               kCache + "capacity={type: fixed, blocks: 9}"};

@@ -108,9 +108,12 @@ Checked read_text(const Given& given, std::string_view& out) {
   return std::nullopt;
 }
 
+constexpr std::string_view kAnyMs = "milliseconds, zero or more and at most 4.6e12";
+
 // Whole milliseconds are converted without a detour through floating point, so that epoch times
 // stay exact.
-Checked read_ms(const Given& given, std::optional<std::int64_t>& out) {
+Checked read_ms(const Given& given, std::optional<std::int64_t>& out,
+                std::string_view rule = kAnyMs) {
   constexpr std::uint64_t kWholeMax = 4'600'000'000'000;
   std::uint64_t whole = 0;
   double ms = 0;
@@ -120,7 +123,7 @@ Checked read_ms(const Given& given, std::optional<std::int64_t>& out) {
   }
   if (given.value.is_number() && given.value.get(ms) == simdjson::SUCCESS && ms >= 0)
     out = ns_from_ms(ms);
-  if (!out) return wrong(given.name, given.value, "milliseconds, zero or more and at most 4.6e12");
+  if (!out) return wrong(given.name, given.value, rule);
   return std::nullopt;
 }
 
@@ -410,8 +413,9 @@ Checked MooncakeReader::decode_times(const Fields& fields, TraceRow& row) {
   }
   if (const Given& given = fields[CancelAfter]) {
     std::optional<std::int64_t> ns;
-    if (auto fault = read_ms(given, ns)) return fault;
-    if (*ns == 0) return wrong(given.name, given.value, "more than zero milliseconds");
+    constexpr std::string_view kRule = "milliseconds, more than zero and at most 4.6e12";
+    if (auto fault = read_ms(given, ns, kRule)) return fault;
+    if (*ns == 0) return wrong(given.name, given.value, kRule);
     row.turn.cancel_after.ns = *ns;
   }
   return std::nullopt;

@@ -155,14 +155,17 @@ TEST(Mooncake, EqualTimesKeepFileOrder) {
 }
 
 TEST(Mooncake, ASpeedUpDividesArrivalsAndDelays) {
-  const std::string text = R"({"session_id":"a","timestamp":10,"output_length":1,"hash_ids":[1]})"
-                           "\n"
-                           R"({"session_id":"b","timestamp":30,"output_length":1,"hash_ids":[2]})"
-                           "\n"
-                           R"({"session_id":"b","delay":9,"output_length":1,"hash_ids":[2,3]})";
+  const std::string text =
+      R"({"session_id":"a","timestamp":10,"output_length":1,"hash_ids":[1]})"
+      "\n"
+      R"({"session_id":"b","timestamp":30,"output_length":1,"hash_ids":[2]})"
+      "\n"
+      R"({"session_id":"b","delay":9,"output_length":1,"hash_ids":[2,3],"cancel_after":7})";
   const Trace trace = parsed(text, 4, {.kind = Load::Kind::TraceTimestamps, .speedup = 4});
   EXPECT_EQ(trace.sessions[1].arrival.ns, 5'000'000);
   EXPECT_EQ(trace.turns[2].delay.ns, 2'250'000);
+  EXPECT_EQ(trace.turns[2].cancel_after.ns, 7'000'000) << "patience is the client's own";
+  EXPECT_TRUE(trace.cancels);
 }
 
 TEST(Mooncake, ASpeedUpThatLeavesTheClockIsRefused) {
@@ -343,6 +346,12 @@ TEST(MooncakeErrors, NameFieldValueAndRule) {
             "timestamp is 4600000000001: must be milliseconds, zero or more and at most 4.6e12");
   EXPECT_EQ(complaint(with(R"("output_length":1,"timestamp":0,"delay":-0.5)")),
             "delay is -0.5: must be milliseconds, zero or more and at most 4.6e12");
+  for (const char* wrong : {"0", "-1", "true", "4600000000001"}) {
+    EXPECT_EQ(
+        complaint(with(R"("output_length":1,"timestamp":0,"cancel_after":)" + std::string(wrong))),
+        "cancel_after is " + std::string(wrong) +
+            ": must be milliseconds, more than zero and at most 4.6e12");
+  }
   EXPECT_EQ(complaint(with(R"("output_length":1,"timestamp":0,"priority":2147483648)")),
             "priority is 2147483648: must be a whole number from -2147483648 to 2147483647");
   EXPECT_EQ(complaint(with(R"("output_length":1,"timestamp":0,"strict_priority":-1)")),

@@ -47,6 +47,15 @@ TEST(Workload, TheDefaultTrafficIsAClosedLoopOfHundredRequests) {
   EXPECT_EQ(all(workload).size(), 100u);
 }
 
+TEST(Workload, SaysWhenClientsGoAway) {
+  EXPECT_FALSE(build({})->may_cancel());
+  const Result<Workload> longest = build({.cancel_after_ms = 4.6e12});
+  ASSERT_TRUE(longest);
+  EXPECT_TRUE(longest->may_cancel());
+  EXPECT_EQ(longest->cancel_after().ns, 4'600'000'000'000'000'000);
+  EXPECT_EQ(build({.cancel_after_ms = 1e-6})->cancel_after().ns, 1);
+}
+
 TEST(Workload, WithNothingBuiltHasNoSessions) {
   const Workload workload;
   EXPECT_EQ(workload.request_count(), 0u);
