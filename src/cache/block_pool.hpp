@@ -121,11 +121,11 @@ class BlockPool {
   std::vector<Entry> entries_;
   BlockIndex free_entries_ = kNoBlock;
   LruList lru_;
-  std::unique_ptr<Clairvoyant> clairvoyant_;  // chooses the victims; null: the LRU list does
-  std::vector<BlockIndex> heads_;             // a power of two; grows with the number of names
+  std::vector<BlockIndex> heads_;  // a power of two; grows with the number of names
   std::uint32_t names_ = 0;
   bool keep_evicted_ = false;
   std::vector<std::uint64_t> evicted_names_;
+  std::unique_ptr<Clairvoyant> clairvoyant_;  // chooses the victims; null: the LRU list does
 };
 
 }  // namespace servecast::cache

@@ -59,13 +59,13 @@ struct RankConfig {
   bool chunked_prefill = true;
   PreemptionMode preemption_mode = PreemptionMode::Lifo;
   SchedulingPolicy policy = SchedulingPolicy::Fcfs;
+  // In a group of ranks only every so many passes prefill while somebody decodes (throttle.cpp).
+  std::uint32_t prefill_schedule_interval = 1;  // >= 1; 1: every pass
   std::optional<Speculation> speculation = {};
   // Another cache than the linear pool (rank_kv.hpp), at most one. vLLM's rules only, without
   // speculation. With groups `blocks` is 0 and block_tokens means nothing.
   std::optional<StateCacheSettings> state = {};
   std::optional<GroupedCacheSettings> grouped = {};
-  // In a group of ranks only every so many passes prefill while somebody decodes (throttle.cpp).
-  std::uint32_t prefill_schedule_interval = 1;  // >= 1; 1: every pass
 };
 
 }  // namespace servecast::scheduler

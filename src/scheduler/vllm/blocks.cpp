@@ -46,15 +46,8 @@ void VllmScheduler::seal_computed(Request& request) {
     const std::uint64_t name = name_of(request, block, parent);
     const cache::BlockPool::Sealed sealed = pool_.seal(name);
     request.sealed.push_back(sealed.block);
-    if (options_.events && sealed.visible) {
-      const std::uint64_t local =
-          spelling_.hash(request.content, request.prompt_tokens, block, parent).local;
-      if (!continues) {
-        events_.push_back(
-            {.stored = true, .has_parent = block > 0, .parent = parent, .blocks = {}});
-      }
-      events_.back().add({name, local}, spelling_.tokens());
-    }
+    if (options_.events && sealed.visible)
+      publish_stored(request, {.block = block, .name = name, .parent = parent}, continues);
     continues = sealed.visible;
   }
   note_quiet(request);
@@ -71,6 +64,18 @@ void VllmScheduler::publish_removed() {
 
 // Tail first, so that a request's leaf blocks are evicted before their parents. `asked_again` says
 // that a request may look for the blocks that were never sealed.
+// Apart, because hardly any run asks for events and sealing is hot.
+[[gnu::noinline]] void VllmScheduler::publish_stored(const Request& request,
+                                                     const NamedBlock& sealed, bool continues) {
+  const std::uint64_t local =
+      spelling_.hash(request.content, request.prompt_tokens, sealed.block, sealed.parent).local;
+  if (!continues) {
+    events_.push_back(
+        {.stored = true, .has_parent = sealed.block > 0, .parent = sealed.parent, .blocks = {}});
+  }
+  events_.back().add({sealed.name, local}, spelling_.tokens());
+}
+
 void VllmScheduler::release_blocks(Request& request, bool asked_again) {
   const std::uint32_t full = config_.prefix_caching ? block_.quotient(request.computed) : 0;
   const auto sealed = static_cast<std::uint32_t>(request.sealed.size());

@@ -263,6 +263,11 @@ class VllmScheduler {
   void seal_computed(Request& request);
   void release_blocks(Request& request, bool asked_again);
   std::uint64_t name_of(const Request& request, std::uint32_t block, std::uint64_t parent);
+  struct NamedBlock {
+    std::uint32_t block;
+    std::uint64_t name, parent;
+  };
+  void publish_stored(const Request& request, const NamedBlock& sealed, bool continues);
   void publish_removed();
 
   RankConfig config_;
