@@ -18,6 +18,7 @@
 #include "conformance/text_case.hpp"
 #include "perf/timers.hpp"
 #include "scheduler/rank_config.hpp"
+#include "scheduler/vllm/a_rank.hpp"
 #include "support/trace_file.hpp"
 #include "workload/workload.hpp"
 
@@ -262,14 +263,45 @@ void check_rank_defaults(const Value& row) {
   EXPECT_EQ(lifo ? "lifo" : "fifo", row.at("preemption").scalar);
 }
 
+// Blocks that two prompts of a rank hold, the second of which begins with the first: in the middle
+// of its first pass, when what it starts from is held too, and at the end of that pass.
+void check_held(const Value& row) {
+  row.only({"engine", "first", "second", "to", "during", "after"});
+  replay::Deployment deployment;
+  read_engine(row.at("engine"), deployment);
+  scheduler::Rank rank(scheduler::Mode::Stepping, deployment.rank);
+  const auto first = static_cast<std::uint32_t>(row.at("first").count());
+  const auto ask = [&](const Value& tokens) {
+    const auto prompt = static_cast<std::uint32_t>(tokens.count());
+    std::vector<std::uint32_t> ids;
+    for (std::uint32_t t = 0; t < prompt; ++t) ids.push_back(t < first ? t : prompt + t);
+    return rank.submit({.prompt = prompt, .output = 2, .ids = ids, .trace_block = 1});
+  };
+  ask(row.at("first"));
+  rank.drain();
+  EXPECT_EQ(rank.active(), 0U);
+  const scheduler::Slot second = ask(row.at("second"));
+  rank.scheduler.schedule(rank.now, scheduler::Admit::Yes);
+  EXPECT_EQ(rank[second].computed, row.at("to").count());
+  EXPECT_EQ(rank.active(), row.at("during").count());
+  rank.scheduler.complete(rank.now, rank.outcome);
+  EXPECT_EQ(rank.active(), row.at("after").count());
+}
+
 void run_table(const Value& document) {
   document.only({"name", "table", "why", "rows"});
   const std::map<std::string, void (*)(const Value&)> checks = {
-      {"random", check_random},       {"hashes", check_hashes},
-      {"timer", check_timer},         {"arrivals", check_arrivals},
-      {"stop", check_stop},           {"mooncake", check_mooncake},
-      {"kv_events", check_kv_events}, {"acceptance", check_acceptance},
-      {"gate", check_gate},           {"rank_defaults", check_rank_defaults}};
+      {"random", check_random},
+      {"hashes", check_hashes},
+      {"timer", check_timer},
+      {"arrivals", check_arrivals},
+      {"stop", check_stop},
+      {"mooncake", check_mooncake},
+      {"kv_events", check_kv_events},
+      {"acceptance", check_acceptance},
+      {"gate", check_gate},
+      {"rank_defaults", check_rank_defaults},
+      {"held", check_held}};
   const auto check = checks.find(document.at("table").scalar);
   if (check == checks.end()) document.at("table").refuse("unknown kind of table");
   ASSERT_FALSE(document.at("rows").list.empty());

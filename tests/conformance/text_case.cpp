@@ -95,6 +95,8 @@ void read_grouped(const Value& grouped, scheduler::RankConfig& rank) {
   rank.blocks = 0;
 }
 
+}  // namespace
+
 void read_engine(const Value& engine, replay::Deployment& out) {
   engine.only({"rules", "policy", "acceptance_rates", "drafter", "blocks", "block_tokens",
                "max_sequences", "max_batched_tokens", "max_model_len", "prefix_caching",
@@ -142,6 +144,8 @@ void read_engine(const Value& engine, replay::Deployment& out) {
   if (grouped != nullptr) read_grouped(*grouped, rank);
   out.timer = read_timer(engine);
 }
+
+namespace {
 
 void read_router(const Value& router, replay::Deployment& out) {
   const std::map<std::string, router::Policy> policies = {

@@ -41,6 +41,8 @@ struct TextCase {
 };
 
 TextCase read_text_case(const Value& document);
+// The `engine` of a case.
+void read_engine(const Value& engine, replay::Deployment& out);
 
 // `groups: [{name: full, kind: attention, block: 16, page: 1000}]`; an item with `count: 4` is four
 // groups.
