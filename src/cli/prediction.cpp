@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "cache/grouped_blocks.hpp"
 #include "config/places.hpp"
 #include "replay/simulation.hpp"
 
@@ -109,6 +110,7 @@ report::Array pools_section(const replay::RunTotals& totals) {
   report::Array rows;
   for (std::size_t p = 0; p < totals.pools.size(); ++p) {
     const replay::PoolState& pool = totals.pools[p];
+    const cache::GroupedUsage usage{pool.used_bytes, pool.cached_bytes, pool.capacity_bytes};
     rows.push_back(Object{{"worker_id", p / totals.ranks_per_worker},
                           {"dp_rank", p % totals.ranks_per_worker},
                           {"active_blocks", pool.active},
@@ -117,8 +119,8 @@ report::Array pools_section(const replay::RunTotals& totals) {
                           {"kv_cache_used_bytes", pool.used_bytes},
                           {"kv_cache_cached_bytes", pool.cached_bytes},
                           {"kv_cache_capacity_bytes", pool.capacity_bytes},
-                          {"active_cache_usage", pool.active_usage},
-                          {"physical_cache_usage", pool.physical_usage}});
+                          {"active_cache_usage", usage.active()},
+                          {"physical_cache_usage", usage.physical()}});
   }
   return rows;
 }

@@ -2,6 +2,7 @@
 #include "config/fields.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace servecast::config {
 namespace {
@@ -15,6 +16,17 @@ Item scalar_item(std::string_view name, Item::Type type, std::string_view help) 
 }
 
 }  // namespace
+
+template <class T>
+bool Fields::optional_item(Item field, std::optional<T>& value) {
+  field.optional = true;
+  std::optional<ScalarValue> scalar;
+  if (value) scalar = *value;
+  const bool given = item(field, scalar);
+  value.reset();
+  if (scalar) value = std::get<T>(*scalar);
+  return given;
+}
 
 bool Fields::whole(std::string_view name, std::uint32_t& value, Whole limits,
                    std::string_view help) {
@@ -51,13 +63,7 @@ bool Fields::real(std::string_view name, std::optional<double>& value, Real limi
   Item field = scalar_item(name, Item::Type::Real, help);
   field.real = limits;
   field.required = limits.required;
-  field.optional = true;
-  std::optional<ScalarValue> scalar;
-  if (value) scalar = *value;
-  const bool given = item(field, scalar);
-  value.reset();
-  if (scalar) value = std::get<double>(*scalar);
-  return given;
+  return optional_item(std::move(field), value);
 }
 
 bool Fields::boolean(std::string_view name, bool& value, std::string_view help) {
@@ -69,24 +75,12 @@ bool Fields::boolean(std::string_view name, bool& value, std::string_view help) 
 
 bool Fields::boolean(std::string_view name, std::optional<bool>& value, std::string_view help) {
   Item field = scalar_item(name, Item::Type::Boolean, help);
-  field.optional = true;
-  std::optional<ScalarValue> scalar;
-  if (value) scalar = *value;
-  const bool given = item(field, scalar);
-  value.reset();
-  if (scalar) value = std::get<bool>(*scalar);
-  return given;
+  return optional_item(std::move(field), value);
 }
 
 bool Fields::text(std::string_view name, std::optional<std::string>& value, std::string_view help) {
   Item field = scalar_item(name, Item::Type::Text, help);
-  field.optional = true;
-  std::optional<ScalarValue> scalar;
-  if (value) scalar = *value;
-  const bool given = item(field, scalar);
-  value.reset();
-  if (scalar) value = std::get<std::string>(*scalar);
-  return given;
+  return optional_item(std::move(field), value);
 }
 
 bool Fields::text(std::string_view name, std::string& value, std::string_view help) {

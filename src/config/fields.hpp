@@ -136,6 +136,8 @@ class Fields {
   virtual bool item(const Item& item, std::optional<ScalarValue>& value) = 0;
 
  private:
+  template <class T>
+  bool optional_item(Item field, std::optional<T>& value);
   template <class E>
   static Item word_item(std::string_view name, const std::vector<Word<E>>& words,
                         std::string_view help);

@@ -24,14 +24,18 @@ bool is_plain(std::string_view text) {
   return as_text(value).has_value();
 }
 
-std::vector<std::string_view> split(std::string_view path) {
-  std::vector<std::string_view> parts;
+// Keys from the top down; "[2]" is the third item of a list.
+std::vector<std::string_view> levels_of(std::string_view path) {
+  std::vector<std::string_view> levels;
   for (std::size_t start = 0; start <= path.size();) {
     const std::size_t dot = std::min(path.find('.', start), path.size());
-    parts.push_back(path.substr(start, dot - start));
+    const std::string_view part = path.substr(start, dot - start);
+    const std::size_t item = part.find('[');
+    levels.push_back(part.substr(0, item));
+    if (item != std::string_view::npos) levels.push_back(part.substr(item));
     start = dot + 1;
   }
-  return parts;
+  return levels;
 }
 
 std::string origin_text(const Setting& setting) {
@@ -66,21 +70,6 @@ std::string yaml_text(std::string_view text) {
   }
   return quoted + "\"";
 }
-
-namespace {
-
-// Keys from the top down; "[2]" is the third item of a list.
-std::vector<std::string_view> levels_of(std::string_view path) {
-  std::vector<std::string_view> levels;
-  for (const std::string_view part : split(path)) {
-    const std::size_t item = part.find('[');
-    levels.push_back(part.substr(0, item));
-    if (item != std::string_view::npos) levels.push_back(part.substr(item));
-  }
-  return levels;
-}
-
-}  // namespace
 
 std::string to_yaml(const Settings& settings) {
   std::string out;

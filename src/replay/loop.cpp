@@ -84,11 +84,6 @@ router::Target target_of(const scheduler::Request& request) {
   return {request.worker, request.rank};
 }
 
-// Grouped caches without prefix caching are a pool of bytes.
-bool counts_bytes(const Deployment& deployment) {
-  return deployment.rank.grouped && !deployment.rank.grouped->rules;
-}
-
 std::uint64_t load_of(const scheduler::Request& request) {
   return std::uint64_t{request.prompt_tokens} + request.output_tokens;
 }
@@ -177,17 +172,6 @@ bool Loop::end_passes(Time now) {
   return changed;
 }
 
-namespace {
-
-struct GoesLater {
-  template <class C>
-  bool operator()(const C& a, const C& b) const {
-    return a.at != b.at ? a.at > b.at : a.ordinal > b.ordinal;
-  }
-};
-
-}  // namespace
-
 // A slot may have another request by now, or none.
 bool Loop::is_live(const Cancellation& due) const {
   return requests_[due.slot].ordinal == due.ordinal;
@@ -195,7 +179,7 @@ bool Loop::is_live(const Cancellation& due) const {
 
 Time Loop::next_cancellation() {
   while (!cancellations_.empty() && !is_live(cancellations_.front())) {
-    std::pop_heap(cancellations_.begin(), cancellations_.end(), GoesLater{});
+    std::pop_heap(cancellations_.begin(), cancellations_.end(), std::greater<>());
     cancellations_.pop_back();
   }
   return cancellations_.empty() ? kNever : cancellations_.front().at;
@@ -246,7 +230,7 @@ bool Loop::release_arrivals(Time now, bool driven) {
     }
     if (driver_.cancel_at() != kNever) {
       cancellations_.push_back({driver_.cancel_at(), request.ordinal, slot});
-      std::push_heap(cancellations_.begin(), cancellations_.end(), GoesLater{});
+      std::push_heap(cancellations_.begin(), cancellations_.end(), std::greater<>());
     }
     changed = true;
   }
@@ -342,7 +326,7 @@ RequestRecord Loop::record_of(const scheduler::Request& request, Time now) {
   record.preemptions = request.preemptions;
   record.kv_needed = request.kv_needed;
   if (request.kv_needed > 0) record.kv_available = rank_of(request).scheduler().kv_limit();
-  record.kv_in_bytes = counts_bytes(deployment_);
+  record.kv_in_bytes = deployment_.rank.counts_bytes();
   if (options_.capture_requests) {
     history_.clear();
     for (const scheduler::AdmissionRecord& a : request.history)
@@ -466,7 +450,7 @@ Problem Loop::nothing_can_happen() const {
     for (const engine::Rank& rank : workers_[w].ranks()) {
       const scheduler::VllmScheduler& scheduler = rank.scheduler();
       const scheduler::KvCounts kv = scheduler.kv();
-      const bool in_bytes = counts_bytes(deployment_);
+      const bool in_bytes = deployment_.rank.counts_bytes();
       const std::uint64_t room = in_bytes ? kv.capacity_bytes - kv.used_bytes : kv.room();
       const char* unit = in_bytes ? " bytes, " : " blocks, ";
       scheduler.for_each_live([&](Slot slot) {
@@ -502,8 +486,8 @@ RunTotals Loop::totals() const {
       totals.prefix_queried_tokens += scheduler.prefix_queried_tokens();
       totals.prefix_hit_tokens += scheduler.prefix_hit_tokens();
       totals.fingerprint = fold(totals.fingerprint, rank.fingerprint());
-      totals.pools.push_back({kv.active, kv.inactive, kv.free, kv.used_bytes, kv.cached_bytes,
-                              kv.capacity_bytes, kv.active_usage, kv.physical_usage});
+      totals.pools.push_back(
+          {kv.active, kv.inactive, kv.free, kv.used_bytes, kv.cached_bytes, kv.capacity_bytes});
     }
   }
   totals.gaps = table_of(gaps_);

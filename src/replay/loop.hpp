@@ -7,6 +7,7 @@
 // is not idle.
 #pragma once
 
+#include <compare>
 #include <deque>
 #include <optional>
 #include <vector>
@@ -32,6 +33,7 @@ class Loop {
     Time at;
     std::uint64_t ordinal = 0;
     scheduler::Slot slot = scheduler::kNoSlot;
+    auto operator<=>(const Cancellation&) const = default;
   };
 
   void drain(Time now);

@@ -10,8 +10,7 @@
 namespace servecast::replay {
 
 Oracle::Oracle(const workload::Workload& workload, std::uint32_t block_tokens)
-    : spelling_(block_tokens),
-      block_tokens_(block_tokens),
+    : prefixes_(block_tokens, true),
       demand_of_(workload.request_count()),
       session_of_(workload.request_count()) {
   Driver driver(workload, true);
@@ -32,11 +31,7 @@ Oracle::Oracle(const workload::Workload& workload, std::uint32_t block_tokens)
 
 void Oracle::add(const scheduler::Request& request) {
   names_.clear();
-  std::uint64_t parent = 0;
-  for (std::uint32_t block = 0; block < request.prompt_tokens / block_tokens_; ++block) {
-    parent = spelling_.hash(request.content, request.prompt_tokens, block, parent).prefix;
-    names_.push_back(parent);
-  }
+  prefixes_.extend(names_, request);
   demand_of_[request.ordinal] = demands_.add(names_);
   session_of_[request.ordinal] = request.session;
 }

@@ -14,9 +14,9 @@
 #include "base/check.hpp"
 #include "base/problem.hpp"
 #include "cache/demands.hpp"
+#include "scheduler/prefix_names.hpp"
 #include "scheduler/rank_config.hpp"
 #include "scheduler/request.hpp"
-#include "scheduler/spelling.hpp"
 #include "workload/workload.hpp"
 
 namespace servecast::replay {
@@ -38,8 +38,7 @@ class Oracle {
  private:
   void add(const scheduler::Request& request);
 
-  scheduler::Spelling spelling_;
-  std::uint32_t block_tokens_;
+  scheduler::PrefixNames prefixes_;
   cache::Demands demands_;
   // By ordinal; the turns of a session follow each other.
   std::vector<std::uint32_t> demand_of_, session_of_;

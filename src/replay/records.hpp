@@ -126,7 +126,6 @@ struct GapTable {
 struct PoolState {
   std::uint32_t active = 0, inactive = 0, free = 0;                    // blocks
   std::uint64_t used_bytes = 0, cached_bytes = 0, capacity_bytes = 0;  // of grouped caches
-  double active_usage = 0, physical_usage = 0;                         // of them, 0 to 1
 };
 
 // What the loop counted.

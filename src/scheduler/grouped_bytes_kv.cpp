@@ -58,10 +58,7 @@ void GroupedBytesKv::release(Slot slot) {
 }
 
 KvCounts GroupedBytesKv::counts() const {
-  return {.used_bytes = pool_.used_bytes(),
-          .capacity_bytes = pool_.capacity_bytes(),
-          .active_usage = pool_.usage(),
-          .physical_usage = pool_.usage()};
+  return {.used_bytes = pool_.used_bytes(), .capacity_bytes = pool_.capacity_bytes()};
 }
 
 // Of the forward pass that ends with `target` tokens.

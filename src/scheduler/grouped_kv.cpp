@@ -140,9 +140,7 @@ KvCounts GroupedKv::counts() const {
           .evictions = pool.evictions(),
           .used_bytes = usage.used_bytes,
           .cached_bytes = usage.cached_bytes,
-          .capacity_bytes = usage.capacity_bytes,
-          .active_usage = usage.active(),
-          .physical_usage = usage.physical()};
+          .capacity_bytes = usage.capacity_bytes};
 }
 
 std::uint64_t GroupedKv::need_alone(Slot slot, std::uint32_t target) const {

@@ -66,6 +66,9 @@ struct RankConfig {
   // speculation. With groups `blocks` is 0 and block_tokens means nothing.
   std::optional<StateCacheSettings> state = {};
   std::optional<GroupedCacheSettings> grouped = {};
+
+  // The cache is a pool of bytes and not of blocks.
+  bool counts_bytes() const { return grouped && !grouped->rules; }
 };
 
 }  // namespace servecast::scheduler

@@ -31,9 +31,7 @@ namespace servecast::scheduler {
 struct KvCounts {
   std::uint32_t capacity = 0, active = 0, inactive = 0, free = 0;  // blocks; 0 in a pool of bytes
   std::uint64_t evictions = 0;
-  // Of grouped caches. Cached blocks are physically used, not actively (engine-vllm.md 3.3).
-  std::uint64_t used_bytes = 0, cached_bytes = 0, capacity_bytes = 0;
-  double active_usage = 0, physical_usage = 0;  // 0 to 1
+  std::uint64_t used_bytes = 0, cached_bytes = 0, capacity_bytes = 0;  // of grouped caches
 
   std::uint32_t room() const { return free + inactive; }
 };

@@ -29,10 +29,6 @@ std::uint32_t pool_blocks(const scheduler::RankConfig& rank) {
   return rank.grouped->rules ? rank.grouped->rules->blocks : 0;
 }
 
-bool is_in_bytes(const scheduler::RankConfig& rank) {
-  return rank.grouped && !rank.grouped->rules;
-}
-
 // What bytes say of grouped caches must agree with what their blocks say (engine-vllm.md I11).
 template <class Counts>
 bool bytes_add_up(const scheduler::RankConfig& rank, std::uint32_t active, std::uint32_t inactive,
@@ -95,7 +91,7 @@ void audit_record(const replay::Deployment& deployment, const replay::RequestRec
       const scheduler::RankConfig& rank = deployment.rank;
       v.expect(rank.grouped || r.kv_needed == blocks_of(rank, r.input_tokens),
                "request {}: needs {} blocks", id, r.kv_needed);
-      v.expect(r.kv_in_bytes == is_in_bytes(rank), "request {}: the wrong unit", id);
+      v.expect(r.kv_in_bytes == rank.counts_bytes(), "request {}: the wrong unit", id);
       v.expect(r.kv_available == (r.kv_in_bytes ? rank.grouped->capacity_bytes : pool_blocks(rank)),
                "request {}: {} blocks or bytes available", id, r.kv_available);
       v.expect(r.kv_needed > r.kv_available || (deployment.rank.rules.promises_output &&

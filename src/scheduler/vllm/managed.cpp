@@ -38,12 +38,7 @@ VllmScheduler::Step VllmScheduler::schedule_managed(Slot slot) {
   const bool whole = !config_.chunked_prefill && !request.split;
   if (whole && prompt_left > budget_ && !is_held_back(request)) return Step::Blocked;
   if (from >= request.prompt_tokens && from + 1 == request.known() && kv_->take_quietly(slot)) {
-    request.computed = from + 1;
-    scheduled_.push_back({slot, from, from + 1});
-    --budget_;
-    ++shape_.decode_requests;
-    shape_.decode_context += from + 1;
-    progress_ = true;
+    note_decode(slot, from);
     return Step::Done;
   }
   const std::uint32_t chunk = kv_->next_tokens(slot, budget_);

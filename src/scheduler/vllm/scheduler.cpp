@@ -113,12 +113,7 @@ VllmScheduler::Step VllmScheduler::schedule_running(Slot slot) {
   const std::uint32_t from = request.computed;
   // Most are in steady decode inside a block: what follows would come to this.
   if (from >= request.prompt_tokens && from + 1 == request.known() && from < request.quiet_until) {
-    request.computed = from + 1;
-    scheduled_.push_back({slot, from, from + 1});
-    --budget_;
-    ++shape_.decode_requests;
-    shape_.decode_context += from + 1;
-    progress_ = true;
+    note_decode(slot, from);
     return Step::Done;
   }
   if (is_held_back(request)) return Step::Done;  // skipped; later ones may decode

@@ -193,6 +193,16 @@ class VllmScheduler {
   void fail_running(Slot slot, std::uint32_t target, Reason reason);
   void preempt(Slot victim);
   void note_scheduled(Slot slot, std::uint32_t from, std::uint32_t to);
+  // A request in steady decode computes the token behind the `from` computed ones: what
+  // note_scheduled would come to, in short.
+  void note_decode(Slot slot, std::uint32_t from) {
+    requests_[slot].computed = from + 1;
+    scheduled_.push_back({slot, from, from + 1});
+    --budget_;
+    ++shape_.decode_requests;
+    shape_.decode_context += from + 1;
+    progress_ = true;
+  }
   void undo_scheduled(Slot slot);
   void reserve_bursts();
   std::uint32_t tail_chunk() const;
