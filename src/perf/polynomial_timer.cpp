@@ -28,6 +28,7 @@ class PolynomialTimer final : public StepTimer {
       : prefill_ratio_(ratios.step), decode_ratio_(ratios.step * ratios.decode) {}
 
   StepTime time(const StepShape& shape) const override {
+    if (shape.mixed_chunk) return time(without_mixed_chunk(shape));
     StepTime t;
     if (const std::uint64_t tokens = prefill_tokens_of_means(shape); tokens > 0)
       t.prefill = quantised(prefill_ms(as_double(tokens)), prefill_ratio_);

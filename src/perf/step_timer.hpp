@@ -26,14 +26,37 @@ struct StepShape {
   std::uint64_t decode_context = 0;
   // Tokens that each of them computes: more than one where it verifies draft tokens.
   std::uint32_t decode_tokens_each = 1;
+  // The decoding requests are in the batch of the prefill, each with one token to extend by
+  // (engine-sglang.md S7.6).
+  bool mixed_chunk = false;
+  // Images that the vision tower encodes before the prefill (engine-sglang.md S10).
+  std::uint32_t images = 0;
   // Tokens that the rank's KV pool holds in all.
   std::uint64_t capacity_tokens = 0;
 };
+
+// A mixed chunk for a timer that knows no such batch: its decoding requests as prompts of which all
+// but the last token are computed (engine-sglang.md S7.6). Any other shape as it is.
+inline StepShape without_mixed_chunk(StepShape shape) {
+  if (!shape.mixed_chunk) return shape;
+  const std::uint64_t known = shape.decode_context;
+  shape.prefill_requests += shape.decode_requests;
+  shape.prefill_isl += known;
+  shape.prefill_prefix += known - shape.decode_requests;
+  shape.prefill_attention += 2 * known - shape.decode_requests;  // of one token: 2 * past + 1
+  shape.decode_requests = 0;
+  shape.decode_context = 0;
+  shape.mixed_chunk = false;
+  return shape;
+}
 
 // The parts add up to the pass (engine-vllm.md 5.7). Each is rounded to whole nanoseconds.
 struct StepTime {
   Duration prefill;
   Duration decode;
+  Duration vision = {};  // images, before the prefill
+
+  Duration sum() const { return vision + prefill + decode; }
 };
 
 // Where a duration comes from; stands in the report as `provenance`.
@@ -51,6 +74,8 @@ class StepTimer {
   virtual void decode_run(std::uint32_t requests, std::uint64_t context,
                           std::uint64_t capacity_tokens, std::span<Duration> out) const = 0;
   virtual Provenance provenance() const = 0;
+  // Whether time() knows what an image costs; a shape with images is for those that do.
+  virtual bool prices_images() const { return false; }
   // Passes that a run should ask for at most: 256 for cheap timers, 64 for the rest
   // (seam-notes.md 4.4).
   virtual std::uint32_t run_passes_max() const = 0;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "base/problem.hpp"
 #include "perf/placement.hpp"
@@ -16,14 +17,16 @@ namespace servecast::perf {
 
 // Divisors of modelled durations (engine-vllm.md 2). 0 leaves a duration as it is.
 struct SpeedRatios {
-  double step = 1.0;    // `speedup_ratio`: divides prefill and decode
+  double step = 1.0;    // `speedup_ratio`: divides vision, prefill and decode
   double decode = 1.0;  // `decode_speedup_ratio`: divides decode once more
 };
 
-// Milliseconds of every pass that prefills, and of every pass that decodes.
+// Milliseconds of every pass that prefills, of every pass that decodes, and of every image that a
+// pass encodes; without the last one images have no price.
 struct FixedDurations {
   double prefill_ms = 0.0;
   double decode_ms = 0.0;
+  std::optional<double> vision_ms = {};
 };
 
 using Timer = std::shared_ptr<const StepTimer>;

@@ -93,6 +93,33 @@ TEST(FixedTimer, TakesThePartsThatThePassHas) {
   EXPECT_EQ(timer->run_passes_max(), 256u);
 }
 
+TEST(FixedTimer, TakesItsTimeForEveryImage) {  // engine-sglang.md S10
+  const auto images = [](std::uint32_t count) {
+    StepShape shape = prefill_of(1, 8, 0);
+    shape.images = count;
+    return shape;
+  };
+  const auto timer = fixed_timer({.prefill_ms = 10.0, .decode_ms = 2.0, .vision_ms = 5.0}).value();
+  EXPECT_TRUE(timer->prices_images());
+  EXPECT_EQ(timer->time(images(0)).vision.ns, 0);
+  EXPECT_EQ(timer->time(images(3)).vision.ns, 15'000'000);
+  EXPECT_EQ(timer->time(images(3)).sum().ns, 25'000'000);
+  // 3 images of 1.4 ns -> 3 x 1 ns -> 3 / 0.4 = 7.5 -> 8; each by itself would be 3 x 3.
+  const auto slow = fixed_timer({.vision_ms = 1.4e-6}, {.step = 0.4, .decode = 9.0}).value();
+  EXPECT_EQ(slow->time(images(3)).vision.ns, 8);
+  const auto endless = fixed_timer({.prefill_ms = 2.0, .vision_ms = 1e12}).value();
+  EXPECT_EQ(endless->time(images(UINT32_MAX)).sum().ns, std::int64_t{1} << 61);
+}
+
+TEST(StepTimers, PriceImagesOnlyWhenTheyKnowHow) {
+  EXPECT_FALSE(fixed_timer({.prefill_ms = 10.0}).value()->prices_images());
+  EXPECT_TRUE(fixed_timer({.vision_ms = 0.0}).value()->prices_images());
+  EXPECT_FALSE(polynomial_timer().value()->prices_images());
+  const auto bad = fixed_timer({.vision_ms = -1.0});
+  ASSERT_FALSE(bad);
+  EXPECT_NE(bad.error()[0].message.find("invalid duration: vision_ms"), std::string::npos);
+}
+
 TEST(FixedTimer, PrefillsInNoTimeWhenTheMeansHideTheNewTokens) {
   const auto timer = fixed_timer({.prefill_ms = 10.0, .decode_ms = 2.0}).value();
   EXPECT_EQ(timer->time(prefill_of(2, 9, 8)).prefill.ns, 0);  // 9 // 2 == 8 // 2

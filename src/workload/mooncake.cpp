@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "base/text.hpp"
 #include "base/time.hpp"
 #include "workload/id_table.hpp"
@@ -36,6 +37,10 @@ enum Field : std::size_t {
   Priority,
   StrictPriority,
   PolicyClass,
+  ExtraKey,
+  LoraName,
+  CacheSalt,
+  Images,
   kFieldCount
 };
 
@@ -56,6 +61,10 @@ constexpr std::array kKeys = {
     Key{"priority", Priority},
     Key{"strict_priority", StrictPriority},
     Key{"policy_class", PolicyClass},
+    Key{"extra_key", ExtraKey},
+    Key{"lora_name", LoraName},
+    Key{"cache_salt", CacheSalt},
+    Key{"images", Images},
     Key{"input_tokens", InputLength},
     Key{"output_tokens", OutputLength},
     Key{"created_time", Timestamp},
@@ -215,7 +224,9 @@ class MooncakeReader {
   Checked decode_hash_ids(const Given& given, Turn& turn);
   Checked decode_authored(const Given& given, Turn& turn);
   Checked decode_times(const Fields& fields, TraceRow& row);
+  Checked decode_extra_key(const Fields& fields, Turn& turn);
   Checked decode_metadata(const Fields& fields, TraceRow& row);
+  Checked decode_images(const Given& given, const Turn& turn);
 
   std::uint32_t block_size_;
   std::string path_;
@@ -225,7 +236,8 @@ class MooncakeReader {
   std::uint64_t rows_without_ids_ = 0;
   std::vector<std::string> unknown_;  // names of the file, in first-seen order
   std::vector<std::string_view> unknown_in_row_;
-  std::string metadata_;  // of the row at hand
+  std::string metadata_;       // of the row at hand
+  std::vector<Image> images_;  // of the row at hand
 };
 
 void MooncakeReader::read_line(std::string_view line, std::uint64_t number) {
@@ -303,8 +315,14 @@ Checked MooncakeReader::decode(const Fields& fields, TraceRow& row) {
   }
   if (auto fault = decode_lengths(fields, row)) return fault;
   if (auto fault = decode_times(fields, row)) return fault;
+  if (auto fault = decode_extra_key(fields, row.turn)) return fault;
   if (auto fault = decode_metadata(fields, row)) return fault;
   row.metadata = metadata_;
+  images_.clear();
+  if (fields[Images]) {
+    if (auto fault = decode_images(fields[Images], row.turn)) return fault;
+  }
+  row.images = images_;
   return std::nullopt;
 }
 
@@ -421,6 +439,20 @@ Checked MooncakeReader::decode_times(const Fields& fields, TraceRow& row) {
   return std::nullopt;
 }
 
+// Prompts share their prefixes only where each of these is equal (bugs.md A11). The same text in
+// another field is another key.
+Checked MooncakeReader::decode_extra_key(const Fields& fields, Turn& turn) {
+  for (const Field field : {ExtraKey, LoraName, CacheSalt}) {
+    const Given& given = fields[field];
+    if (!given) continue;
+    std::string_view text;
+    if (auto fault = read_text(given, text)) return fault;
+    turn.extra_key = xxh3(text.data(), text.size(), mix(turn.extra_key + field));
+    if (turn.extra_key == 0) turn.extra_key = 1;  // 0 says that there is none
+  }
+  return std::nullopt;
+}
+
 // Keys in the order of CanonicalV1: sorted.
 Checked MooncakeReader::decode_metadata(const Fields& fields, TraceRow& row) {
   metadata_.clear();
@@ -452,6 +484,68 @@ Checked MooncakeReader::decode_metadata(const Fields& fields, TraceRow& row) {
     append_unsigned(metadata_, value);
   }
   if (!metadata_.empty()) metadata_ += '}';
+  return std::nullopt;
+}
+
+// engine-sglang.md S10: the placeholder is not empty and lies inside the prompt.
+Checked read_image(dom::object object, const std::string& name, std::uint32_t prompt_tokens,
+                   Image& image) {
+  struct Member {
+    std::string_view key;
+    std::uint64_t min;
+    std::string_view rule;
+    std::optional<std::uint64_t> value = {};
+  };
+  constexpr std::string_view kAny = "a whole number from 0 to 2^64 - 1";
+  std::array members = {Member{"id", 0, kAny}, Member{"start", 0, kAny}, Member{"end", 0, kAny},
+                        Member{"bytes", 1, "a whole number from 1 to 2^64 - 1"}};
+  for (const dom::key_value_pair pair : object) {
+    const auto member = std::ranges::find(members, pair.key, &Member::key);
+    const std::string path = fmt::format("{}.{}", name, cut(pair.key));
+    if (member == members.end())
+      return Fault{"trace.value", path + " is not a field of an image",
+                   "an image has id, start, end and bytes"};
+    if (member->value) return Fault{"trace.duplicate_key", path + " is given twice", ""};
+    std::uint64_t value = 0;
+    if (pair.value.get(value) != simdjson::SUCCESS || value < member->min)
+      return wrong(path, pair.value, member->rule);
+    member->value = value;
+  }
+  for (const Member& member : members) {
+    if (!member.value)
+      return Fault{"trace.missing",
+                   fmt::format("{}.{} is missing: an image needs it", name, member.key), ""};
+  }
+  const std::uint64_t start = *members[1].value, end = *members[2].value;
+  if (end > prompt_tokens)
+    return Fault{"trace.value",
+                 fmt::format("{}.end is {}: must be at most {}, the tokens of the prompt", name,
+                             end, prompt_tokens),
+                 ""};
+  if (start >= end)
+    return Fault{
+        "trace.value",
+        fmt::format("{}.start is {}: must be below its end, which is {}", name, start, end), ""};
+  image = {.identity = *members[0].value,
+           .start = static_cast<std::uint32_t>(start),
+           .end = static_cast<std::uint32_t>(end),
+           .bytes = *members[3].value};
+  return std::nullopt;
+}
+
+// requires: the row's lengths have been read.
+Checked MooncakeReader::decode_images(const Given& given, const Turn& turn) {
+  dom::array array;
+  if (given.value.get(array) != simdjson::SUCCESS)
+    return wrong(given.name, given.value, "a list of images");
+  for (const dom::element element : array) {
+    const std::string name = fmt::format("images[{}]", images_.size());
+    dom::object object;
+    if (element.get(object) != simdjson::SUCCESS)
+      return wrong(name, element, "an object with id, start, end and bytes");
+    if (auto fault = read_image(object, name, turn.input_tokens, images_.emplace_back()))
+      return fault;
+  }
   return std::nullopt;
 }
 

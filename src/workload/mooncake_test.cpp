@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -265,6 +266,80 @@ TEST(Mooncake, KeepsNamesAndMetadataOfTheRowsThatHaveThem) {
   EXPECT_EQ(trace.metadata.at(0), "");
   EXPECT_EQ(trace.metadata.at(1),
             R"({"policy_class":"a\\b\u000a","priority":-2,"strict_priority":3})");
+}
+
+TEST(Mooncake, KeepsTheImagesOfTheRowsThatHaveThem) {  // engine-sglang.md S10
+  const Trace trace = parsed(R"({"timestamp":0,"output_length":1,"hash_ids":[1]}
+{"timestamp":0,"output_length":1,"input_length":7,"hash_ids":[1,2],"images":[{"id":18446744073709551615,"start":0,"end":4,"bytes":9},{"end":7,"id":3,"bytes":1,"start":6}]}
+{"timestamp":0,"output_length":1,"hash_ids":[1],"images":[]}
+{"images":null,"timestamp":0,"output_length":1,"hash_ids":[1]}
+)");
+  EXPECT_THAT(trace.images.at(0), IsEmpty());
+  EXPECT_THAT(trace.images.at(1),
+              ElementsAre(Image{.identity = UINT64_MAX, .start = 0, .end = 4, .bytes = 9},
+                          Image{.identity = 3, .start = 6, .end = 7, .bytes = 1}));
+  EXPECT_THAT(trace.images.at(2), IsEmpty());
+  EXPECT_THAT(trace.images.at(3), IsEmpty());
+  EXPECT_EQ(trace.turns.size(), 4U);
+  EXPECT_FALSE(trace.images.empty());
+  EXPECT_TRUE(parsed(R"({"timestamp":0,"output_length":1,"hash_ids":[1]})").images.empty());
+}
+
+TEST(MooncakeErrors, NameTheImageAndItsField) {
+  const auto with = [](const std::string& images) {
+    return complaint(
+        R"({"timestamp":0,"output_length":1,"input_length":8,"hash_ids":[1],"images":)" + images +
+        "}");
+  };
+  const std::string good = R"([{"id":1,"start":0,"end":8,"bytes":1},)";
+  EXPECT_EQ(with("7"), "images is 7: must be a list of images");
+  EXPECT_EQ(with("[7]"), "images[0] is 7: must be an object with id, start, end and bytes");
+  EXPECT_EQ(with(good + R"({"id":1,"start":0,"bytes":1}])"),
+            "images[1].end is missing: an image needs it");
+  EXPECT_EQ(with(good + R"({"id":-1,"start":0,"end":8,"bytes":1}])"),
+            "images[1].id is -1: must be a whole number from 0 to 2^64 - 1");
+  EXPECT_EQ(with(good + R"({"id":1,"start":0.5,"end":8,"bytes":1}])"),
+            "images[1].start is 0.5: must be a whole number from 0 to 2^64 - 1");
+  EXPECT_EQ(with(R"([{"id":1,"start":0,"end":8,"bytes":0}])"),
+            "images[0].bytes is 0: must be a whole number from 1 to 2^64 - 1");
+  EXPECT_EQ(with(R"([{"id":1,"start":0,"end":9,"bytes":1}])"),
+            "images[0].end is 9: must be at most 8, the tokens of the prompt");
+  EXPECT_EQ(with(R"([{"id":1,"start":4,"end":4,"bytes":1}])"),
+            "images[0].start is 4: must be below its end, which is 4");
+  EXPECT_EQ(with(R"([{"id":1,"start":0,"end":8,"bytes":1,"url":"x"}])"),
+            "images[0].url is not a field of an image");
+  EXPECT_EQ(with(R"([{"id":1,"id":2,"start":0,"end":8,"bytes":1}])"),
+            "images[0].id is given twice");
+}
+
+TEST(Mooncake, HasOneExtraKeyForEachCombinationOfAdapterSaltAndKey) {  // bugs.md A11
+  const std::string rows[] = {
+      "",
+      R"(,"lora_name":"a")",
+      R"(,"lora_name":"b")",
+      R"(,"cache_salt":"a")",
+      R"(,"extra_key":"a")",
+      R"(,"lora_name":"a","cache_salt":"a")",
+      R"(,"lora_name":"a","cache_salt":"b","extra_key":"c")",
+      R"(,"lora_name":"ab")",
+  };
+  std::string text;
+  for (const std::string& row : rows)
+    text += R"({"timestamp":0,"output_length":1,"hash_ids":[1])" + row + "}\n";
+  text += R"({"extra_key":"c","cache_salt":"b","output_length":1,"hash_ids":[2],"lora_name":"a"})"
+          "\n"
+          R"({"timestamp":0,"output_length":1,"hash_ids":[1],"extra_key":null})";
+  const Trace trace = parsed(text);
+  ASSERT_EQ(trace.turns.size(), 10U);
+  EXPECT_EQ(trace.turns[0].extra_key, 0U);
+  std::set<std::uint64_t> keys;
+  for (std::size_t i = 0; i < 8; ++i) keys.insert(trace.turns[i].extra_key);
+  EXPECT_EQ(keys.size(), 8U);
+  EXPECT_EQ(trace.turns[8].extra_key, trace.turns[6].extra_key);
+  EXPECT_EQ(trace.turns[9].extra_key, 0U);
+  EXPECT_THAT(trace.notes.warnings, IsEmpty());
+  EXPECT_EQ(complaint(R"({"output_length":1,"hash_ids":[1],"extra_key":""})"),
+            "extra_key is \"\": must be text that is not empty");
 }
 
 TEST(Mooncake, AuthoredOutputsTakeNoWordsOfThePlan) {  // replay.md 10.5

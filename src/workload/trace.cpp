@@ -14,19 +14,6 @@
 
 namespace servecast::workload {
 
-void NameTable::set(std::uint32_t index, std::string_view text) {
-  SERVECAST_CHECK(index >= ends_.size());
-  ends_.resize(index, pool_.size());
-  pool_ += text;
-  ends_.push_back(pool_.size());
-}
-
-std::string_view NameTable::at(std::uint32_t index) const {
-  if (index >= ends_.size()) return {};
-  const std::uint64_t begin = index == 0 ? 0 : ends_[index - 1];
-  return std::string_view(pool_).substr(begin, ends_[index] - begin);
-}
-
 Place RowProblems::place(std::uint64_t line) const {
   return {path_, static_cast<int>(std::min<std::uint64_t>(line, INT32_MAX)), 0};
 }
@@ -90,6 +77,7 @@ void TraceBuilder::add(const TraceRow& row) {
   }
   if (!row.request_name.empty()) trace_.request_names.set(turn.row, row.request_name);
   if (!row.metadata.empty()) trace_.metadata.set(turn.row, row.metadata);
+  if (!row.images.empty()) trace_.images.set(turn.row, row.images);
   trace_.input_tokens_max = std::max(trace_.input_tokens_max, turn.input_tokens);
   trace_.total_tokens_max = std::max(trace_.total_tokens_max, static_cast<std::uint32_t>(total));
   trace_.turns.push_back(turn);

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/check.hpp"
 #include "base/problem.hpp"
 #include "base/time.hpp"
 #include "workload/line_reader.hpp"
@@ -18,16 +20,39 @@
 
 namespace servecast::workload {
 
-// Texts by index, most of them empty.
-class NameTable {
+// Lists by index, most of them empty; one that is empty throughout takes no memory.
+template <class Item>
+class ListTable {
  public:
   // requires: indexes ascend from call to call.
-  void set(std::uint32_t index, std::string_view text);
-  std::string_view at(std::uint32_t index) const;  // empty when none was set
+  void set(std::uint32_t index, std::span<const Item> list) {
+    SERVECAST_CHECK(index >= ends_.size());
+    ends_.resize(index, pool_.size());
+    pool_.insert(pool_.end(), list.begin(), list.end());
+    ends_.push_back(pool_.size());
+  }
+  std::span<const Item> at(std::uint32_t index) const {  // empty when none was set
+    if (index >= ends_.size()) return {};
+    const std::uint64_t begin = index == 0 ? 0 : ends_[index - 1];
+    return std::span(pool_).subspan(begin, ends_[index] - begin);
+  }
+  bool empty() const { return pool_.empty(); }
 
  private:
-  std::string pool_;
-  std::vector<std::uint64_t> ends_;  // of each index's text in pool_
+  std::vector<Item> pool_;
+  std::vector<std::uint64_t> ends_;  // of each index's list in pool_
+};
+
+class NameTable {
+ public:
+  void set(std::uint32_t index, std::string_view text) { texts_.set(index, text); }
+  std::string_view at(std::uint32_t index) const {
+    const std::span<const char> text = texts_.at(index);
+    return {text.data(), text.size()};
+  }
+
+ private:
+  ListTable<char> texts_;
 };
 
 struct TraceSession {
@@ -48,6 +73,7 @@ struct Trace {
   bool cancels = false;                 // some turn has a cancel_after
   std::uint32_t input_tokens_max = 0, total_tokens_max = 0;
   NameTable session_names, request_names, metadata;
+  ListTable<Image> images;  // by row
   Notes notes;
 
   std::uint32_t session_count() const { return static_cast<std::uint32_t>(sessions.size() - 1); }
@@ -78,6 +104,7 @@ struct TraceRow {
   std::optional<std::int64_t> time_ns;      // as authored
   std::optional<std::int64_t> delay_ns;     // as authored
   std::string_view request_name, metadata;
+  std::span<const Image> images;
   Turn turn;  // without delay and row, which the builder fills
 };
 

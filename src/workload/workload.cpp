@@ -134,6 +134,16 @@ Duration Workload::cancel_after() const {
   return plan_->cancel_after;
 }
 
+bool Workload::has_images() const {
+  const Trace* trace = plan_->trace();
+  return trace != nullptr && !trace->images.empty();
+}
+
+std::span<const Image> Workload::images(std::uint32_t row) const {
+  if (const Trace* trace = plan_->trace()) return trace->images.at(row);
+  return {};
+}
+
 const Notes& Workload::notes() const {
   if (const Trace* trace = plan_->trace()) return trace->notes;
   return plan_->no_notes;

@@ -28,6 +28,17 @@ inline constexpr std::uint64_t kOutputPlanSeed = 0xD37A0A7E5EEDULL;
 // Of Turn::cancel_after: the client waits as long as it takes.
 inline constexpr Duration kForever{INT64_MAX};
 
+// An image of a prompt, at its placeholder tokens [start, end). What the tokens are says the
+// prompt, not the image: prompts with other images need other block ids.
+struct Image {
+  std::uint64_t identity = 0;  // equal for equal images
+  std::uint32_t start = 0, end = 0;
+  std::uint64_t bytes = 0;  // of its embedding
+
+  std::uint32_t tokens() const { return end - start; }
+  friend bool operator==(const Image&, const Image&) = default;
+};
+
 struct Turn {
   std::uint32_t input_tokens = 0;  // the whole prompt; only the new tokens where prompts accumulate
   std::uint32_t output_tokens = 0;  // 0 = prefill only
@@ -41,6 +52,8 @@ struct Turn {
   std::uint64_t authored_first = 0;  // exact output tokens in Workload::authored_tokens()
   bool authored = false;
   std::int32_t priority = 0;  // the lower, the more urgent; for schedulers that look at it
+  // What must be equal beside the tokens for a prefix to be shared: adapter, tenant. 0 = nothing.
+  std::uint64_t extra_key = 0;
   std::uint32_t row = kNone;  // index of the trace row, for names and metadata
   // So long after its arrival the client goes away, unless it has the whole answer; > 0.
   Duration cancel_after = kForever;
@@ -100,6 +113,9 @@ class Workload {
   std::uint32_t trace_block_size() const;  // tokens per block id; 1 where no prompt has ids
   std::span<const std::uint32_t> ids() const;
   std::span<const std::uint32_t> authored_tokens() const;
+  // Of a trace row, in the order of its list; most rows have none.
+  bool has_images() const;
+  std::span<const Image> images(std::uint32_t row) const;
   const Notes& notes() const;
 
   // Names of a trace session; empty when the file gave none.
