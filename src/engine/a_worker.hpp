@@ -84,7 +84,7 @@ class Bench {
     return slot;
   }
   const scheduler::Request& operator[](Slot slot) const { return requests[slot]; }
-  std::uint32_t active() const { return worker.ranks()[0].scheduler().pool().active(); }
+  std::uint32_t active() const { return worker.ranks()[0].scheduler().kv().active; }
 
  private:
   static Worker::Options options(const Machine& machine) {

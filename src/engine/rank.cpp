@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/rank.hpp"
 
+#include <algorithm>
+
 namespace servecast::engine {
 
 using scheduler::Admit;
 using scheduler::Request;
 using scheduler::Slot;
 
-Rank::Rank(const scheduler::RankConfig& config, const scheduler::VllmScheduler::Options& options,
+Rank::Rank(const scheduler::RankConfig& config, const scheduler::RankOptions& options,
            scheduler::RequestSlab& requests)
-    : scheduler_(config, options, requests), requests_(requests) {}
+    : scheduler_(scheduler::make_rank_scheduler(config, options, requests)), requests_(requests) {}
 
 // What a pass of steady decode does not have: prompt tokens and endings.
 void Rank::note_changes() {
@@ -28,9 +30,13 @@ void Rank::note_changes() {
 }
 
 Time Rank::begin(Time start, Admit admit, const perf::StepTimer& timer) {
-  shape_ = scheduler_.schedule(start, admit);
+  shape_ = scheduler_->schedule(start, admit);
   time_ = timer.time(shape_);
-  return start + time_.prefill + time_.decode;
+  const Duration computing = time_.sum();
+  if (!scheduler_->overlaps()) return start + computing;
+  const Time end = std::max(start, device_free_);
+  if (scheduler_->launched()) device_free_ = end + computing;
+  return end;
 }
 
 void Rank::note_gaps(const Request& request, GapLedger& gaps, GapLedger* step_gaps) {
@@ -45,17 +51,20 @@ void Rank::note_gaps(const Request& request, GapLedger& gaps, GapLedger* step_ga
 
 std::uint32_t Rank::retire(Time end, GapLedger& gaps, GapLedger* step_gaps,
                            std::vector<Slot>& ended) {
+  scheduler_->end_pass(outcome_);
+  if (outcome_.held_tokens > 0)
+    gaps.add((end - outcome_.held_since).ns, static_cast<std::int64_t>(outcome_.held_tokens));
   for (const std::int64_t gap : outcome_.gaps_ns) gaps.add(gap, 1);
   for (const std::int64_t gap : outcome_.taken_back) gaps.add(gap, -1);
-  if (scheduler_.keeps_token_times()) {
+  if (scheduler_->keeps_token_times()) {
     for (const Slot slot : outcome_.ended) {
       if (requests_[slot].ending == scheduler::Ending::Completed)
         note_gaps(requests_[slot], gaps, step_gaps);
     }
   }
-  const bool speculates = step_gaps != nullptr;
-  accepted_tokens_ += speculates ? outcome_.accepted_tokens : shape_.decode_requests;
-  decode_forwards_ += speculates ? outcome_.decode_forwards : shape_.decode_requests;
+  const bool differs = step_gaps != nullptr || scheduler_->overlaps();
+  accepted_tokens_ += differs ? outcome_.accepted_tokens : shape_.decode_requests;
+  decode_forwards_ += differs ? outcome_.decode_forwards : shape_.decode_requests;
   ended.insert(ended.end(), outcome_.ended.begin(), outcome_.ended.end());
   note_pass(end, shape_.decode_requests, shape_.decode_context);
   note_changes();
@@ -63,7 +72,7 @@ std::uint32_t Rank::retire(Time end, GapLedger& gaps, GapLedger* step_gaps,
 }
 
 FinishedPass Rank::capture(Time start, Time end) const {
-  const scheduler::KvCounts kv = scheduler_.kv();
+  const scheduler::KvCounts kv = scheduler_->kv();
   FinishedPass captured{.start = start,
                         .end = end,
                         .time = {},
@@ -73,8 +82,8 @@ FinishedPass Rank::capture(Time start, Time end) const {
                         .blocks_active = kv.active,
                         .blocks_inactive = kv.inactive,
                         .blocks_free = kv.free,
-                        .running = scheduler_.running(),
-                        .waiting = scheduler_.waiting(),
+                        .running = scheduler_->running(),
+                        .waiting = scheduler_->waiting(),
                         .kv_used_bytes = kv.used_bytes,
                         .kv_cached_bytes = kv.cached_bytes,
                         .kv_capacity_bytes = kv.capacity_bytes};

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -17,7 +18,7 @@
 #include "base/time.hpp"
 #include "engine/gap_ledger.hpp"
 #include "perf/step_timer.hpp"
-#include "scheduler/vllm/scheduler.hpp"
+#include "scheduler/rank_scheduler.hpp"
 
 namespace servecast::engine {
 
@@ -37,17 +38,20 @@ struct FinishedPass {
 
 class Rank {
  public:
-  Rank(const scheduler::RankConfig& config, const scheduler::VllmScheduler::Options& options,
+  Rank(const scheduler::RankConfig& config, const scheduler::RankOptions& options,
        scheduler::RequestSlab& requests);
 
   // Whether it runs in the passes that start from now on: it does when it has work.
-  bool join() { return takes_part_ = scheduler_.has_work(); }
+  bool join() { return takes_part_ = scheduler_->has_work(); }
   bool takes_part() const { return takes_part_; }
 
   // Composes and times its part of the pass that starts at `start`; returns when that would end.
+  // A scheduler that overlaps launches it then, and the part ends when the one launched before is
+  // computed (engine-sglang.md S8.1).
   Time begin(Time start, scheduler::Admit admit, const perf::StepTimer& timer);
+  bool prefills() const { return shape_.prefill_requests > 0; }
   // Gives out what the part computed. `end` is that of the whole pass.
-  void complete(Time end) { scheduler_.complete(end, outcome_); }
+  void complete(Time end) { scheduler_->complete(end, outcome_); }
   // The pass has ended: counts the gaps that are this rank's own and tells what ended. Returns the
   // tokens that came one pass after the one before; the worker counts their gap. `step_gaps` is
   // there only with speculation.
@@ -56,8 +60,8 @@ class Rank {
   // Quiet passes, one for each of `ends`. Calls `note(end)` on the way.
   template <class Note>
   void advance(std::span<const Time> ends, Note note) {
-    const std::uint32_t size = scheduler_.cohort_size();
-    std::uint64_t context = scheduler_.cohort_context();
+    const std::uint32_t size = scheduler_->cohort_size();
+    std::uint64_t context = scheduler_->cohort_context();
     for (const Time end : ends) {
       note(end);
       note_pass(end, size, context);
@@ -65,15 +69,15 @@ class Rank {
     }
     accepted_tokens_ += size * ends.size();
     decode_forwards_ += size * ends.size();
-    scheduler_.advance(ends);
+    scheduler_->advance(ends);
   }
 
   // Its part of the pass that starts at `start` and ends at `end`, as it has left the pool;
   // requests that come until then do not show.
   FinishedPass capture(Time start, Time end) const;
 
-  scheduler::VllmScheduler& scheduler() { return scheduler_; }
-  const scheduler::VllmScheduler& scheduler() const { return scheduler_; }
+  scheduler::RankScheduler& scheduler() { return *scheduler_; }
+  const scheduler::RankScheduler& scheduler() const { return *scheduler_; }
   // Of the pass in flight, or else of the last one that it took part in.
   scheduler::Outcome& outcome() { return outcome_; }
   const scheduler::Outcome& outcome() const { return outcome_; }
@@ -96,7 +100,7 @@ class Rank {
   void note_changes();
   static void note_gaps(const scheduler::Request& request, GapLedger& gaps, GapLedger* step_gaps);
 
-  scheduler::VllmScheduler scheduler_;
+  std::unique_ptr<scheduler::RankScheduler> scheduler_;
   scheduler::RequestSlab& requests_;
 
   // Its part of the pass in flight.
@@ -104,6 +108,7 @@ class Rank {
   perf::StepTime time_;
   perf::StepShape shape_;
   scheduler::Outcome outcome_;
+  Time device_free_;  // when what has been launched is computed; with a scheduler that overlaps
 
   std::uint64_t passes_ = 0;
   std::uint64_t accepted_tokens_ = 0, decode_forwards_ = 0;

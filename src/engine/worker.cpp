@@ -10,6 +10,17 @@ using scheduler::Admit;
 using scheduler::Request;
 using scheduler::Slot;
 
+namespace {
+
+// Some rule keeps prompts waiting in some passes of the worker, so that its ranks must know of
+// each other's.
+bool holds_prompts_back(const scheduler::RankConfig& config, std::uint32_t ranks) {
+  if (config.sglang) return config.sglang->prefill_decode_interval > 0;
+  return ranks > 1 && config.prefill_schedule_interval > 1;
+}
+
+}  // namespace
+
 Worker::Worker(const scheduler::RankConfig& config, const Options& options,
                const perf::StepTimer& timer, scheduler::RequestSlab& requests, GapLedger& gaps,
                GapLedger* step_gaps)
@@ -18,12 +29,14 @@ Worker::Worker(const scheduler::RankConfig& config, const Options& options,
       gaps_(gaps),
       step_gaps_(step_gaps),
       capture_(options.scheduler.trace || options.scheduler.events),
-      throttles_(options.ranks > 1 && config.prefill_schedule_interval > 1),
+      throttles_(holds_prompts_back(config, options.ranks)),
+      prepares_(config.sglang && !config.sglang->frontend.empty()),
       run_passes_max_(options.run_passes_max) {
   SERVECAST_CHECK(options.ranks > 0);
   scheduler::RankConfig rank = config;
   if (!throttles_) rank.prefill_schedule_interval = 1;  // a lone rank holds up nobody else
-  scheduler::VllmScheduler::Options scheduler = options.scheduler;
+  if (rank.sglang) rank.sglang = scheduler::of_one_rank(*rank.sglang, options.ranks);
+  scheduler::RankOptions scheduler = options.scheduler;
   ranks_.reserve(options.ranks);
   for (; ranks_.size() < options.ranks; ++scheduler.rank)
     ranks_.emplace_back(rank, scheduler, requests);
@@ -44,7 +57,7 @@ void Worker::submit(Slot slot, Instant now) {
   Rank& rank = rank_of(slot);
   // Passes that started before it came did not find it waiting.
   if (throttles_ && rank.scheduler().waiting() == 0) begin_spanning(now);
-  const bool testable = rank.scheduler().submit(slot);
+  const bool testable = rank.scheduler().submit(slot, now.time);
   if (!testable || next_ == ends_.size()) return;
   retire(now.time);
   if (next_ == ends_.size()) return;
@@ -55,6 +68,8 @@ void Worker::submit(Slot slot, Instant now) {
 
 bool Worker::drive(Time now) {
   SERVECAST_CHECK(idle());
+  if (prepares_) process_internal(now);
+  if (throttles_) note_idle_group();
   if (!choose_ranks()) return false;
   if (plan(now)) return true;
   begin(now, Admit::Yes);
@@ -63,6 +78,21 @@ bool Worker::drive(Time now) {
   return false;
 }
 
+void Worker::process_internal(Time now) {
+  for (Rank& rank : ranks_) rank.scheduler().process_internal(now);
+}
+
+std::optional<Time> Worker::next_internal_deadline() const {
+  std::optional<Time> next;
+  if (!prepares_ || !idle()) return next;
+  for (const Rank& rank : ranks_) {
+    const std::optional<Time> due = rank.scheduler().next_internal_deadline();
+    if (due && (!next || *due < *next)) next = due;
+  }
+  return next;
+}
+
+// Whether some rank has work. Who takes part is settled until the next call.
 bool Worker::choose_ranks() {
   bool any = false;
   for (Rank& rank : ranks_) any |= rank.join();
@@ -83,7 +113,7 @@ bool Worker::plan(Time now) {
   bool completes = false;
   for (const Rank& rank : ranks_) {
     if (!rank.takes_part()) continue;
-    const scheduler::VllmScheduler::Quiet quiet = rank.scheduler().quiet(passes);
+    const scheduler::Quiet quiet = rank.scheduler().quiet(passes);
     if (quiet.passes == 0) return false;
     const std::uint32_t length = quiet.passes + (quiet.then_completes ? 1 : 0);
     completes = quiet.then_completes || (completes && length == passes);
@@ -108,10 +138,10 @@ bool Worker::plan(Time now) {
 
 // Fills durations_: of each pass that of its slowest rank.
 void Worker::time_run() {
-  const scheduler::VllmScheduler* before = nullptr;
+  const scheduler::RankScheduler* before = nullptr;
   for (const Rank& rank : ranks_) {
     if (!rank.takes_part()) continue;
-    const scheduler::VllmScheduler& scheduler = rank.scheduler();
+    const scheduler::RankScheduler& scheduler = rank.scheduler();
     const std::uint32_t size = scheduler.cohort_size();
     const std::uint64_t context = scheduler.cohort_context();
     // Equal batches take equally long, and evenly spread load makes many of them.
@@ -119,8 +149,7 @@ void Worker::time_run() {
       continue;
     std::vector<Duration>& out = before == nullptr ? durations_ : others_;
     out.resize(durations_.size());
-    timer_.decode_run(size, context,
-                      scheduler.pool().capacity() * std::uint64_t{scheduler.block_tokens()}, out);
+    timer_.decode_run(size, context, scheduler.capacity_tokens(), out);
     for (std::size_t i = 0; before != nullptr && i < out.size(); ++i)
       durations_[i] = std::max(durations_[i], out[i]);
     before = &scheduler;
@@ -134,6 +163,19 @@ void Worker::enter_wave(std::uint64_t passes) {
   wave_step_ += passes;
 }
 
+void Worker::leave_rounds(const scheduler::Round& round, std::uint64_t passes) {
+  if (!throttles_) return;
+  for (Rank& rank : ranks_) rank.scheduler().end_rounds(round, passes);
+}
+
+void Worker::note_idle_group() {
+  const bool runs = std::any_of(ranks_.begin(), ranks_.end(),
+                                [](const Rank& rank) { return rank.scheduler().running() > 0; });
+  for (Rank& rank : ranks_) {
+    if (!runs) rank.scheduler().group_is_idle();
+  }
+}
+
 void Worker::end_wave_if_drained() {
   if (throttles_ && !has_work()) wave_step_ = 0;
 }
@@ -144,9 +186,13 @@ void Worker::begin(Time start, Admit admit) {
   for (Rank& rank : ranks_) {
     if (rank.takes_part()) pass_end_ = std::max(pass_end_, rank.begin(start, admit, timer_));
   }
+  scheduler::Round round;
   for (Rank& rank : ranks_) {
-    if (rank.takes_part()) rank.complete(pass_end_);
+    if (!rank.takes_part()) continue;
+    round.prefilled |= rank.prefills();
+    rank.complete(pass_end_);
   }
+  leave_rounds(round, 1);
   in_flight_ = true;
   if (!capture_) return;
   captured_.clear();
@@ -154,6 +200,11 @@ void Worker::begin(Time start, Admit admit) {
 }
 
 void Worker::retire_pass() {
+  std::uint64_t tokens = 0;
+  for (Rank& rank : ranks_) {
+    if (rank.takes_part()) tokens += rank.retire(pass_end_, gaps_, step_gaps_, ended_);
+  }
+  if (tokens > 0) gaps_.add((pass_end_ - last_end_).ns, static_cast<std::int64_t>(tokens));
   if (capture_) {
     for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
       FinishedPass& captured = finished_.emplace_back(std::move(captured_[r]));
@@ -164,11 +215,6 @@ void Worker::retire_pass() {
       captured.events = std::move(ranks_[r].outcome().events);
     }
   }
-  std::uint64_t tokens = 0;
-  for (Rank& rank : ranks_) {
-    if (rank.takes_part()) tokens += rank.retire(pass_end_, gaps_, step_gaps_, ended_);
-  }
-  if (tokens > 0) gaps_.add((pass_end_ - last_end_).ns, static_cast<std::int64_t>(tokens));
   ++passes_;
   last_end_ = pass_end_;
   in_flight_ = false;
@@ -178,6 +224,7 @@ void Worker::retire_pass() {
 // Commits the next `passes` passes of the run, all of them quiet.
 void Worker::commit(std::size_t passes) {
   enter_wave(passes);
+  leave_rounds({}, passes);
   const std::span<const Time> ends(ends_.data() + next_, passes);
   std::int64_t members = 0;
   for (const Rank& rank : ranks_) {
@@ -245,7 +292,7 @@ void Worker::cancel(Slot slot, Instant now) {
     std::erase(rank.outcome().ended, slot);
     request.ending = scheduler::Ending::Canceled;
   } else {
-    rank.scheduler().cancel(slot);
+    rank.scheduler().cancel(slot, now.time);
   }
   std::vector<Time> times = rank.scheduler().token_times(slot, rank.scheduler().passes());
   std::erase_if(rank.outcome().trace.outputs, [&](const scheduler::PassTrace::Output& output) {
@@ -270,15 +317,21 @@ void Worker::cancel(Slot slot, Instant now) {
   request.second_token = times.size() < 2 ? kNever : times[1];
   request.last_token = times.empty() ? kNever : times.back();
   ended_.push_back(slot);
+  if (!in_flight_) {
+    rank.scheduler().end_pass(rank.outcome());
+    std::vector<scheduler::KvEvent>& events = rank.outcome().events;
+    if (!events.empty()) idle_events_.push_back({request.rank, now.time, std::move(events)});
+    events.clear();
+  }
   end_wave_if_drained();
 }
 
 void Worker::take_back_live() {
   std::vector<std::int64_t> gaps;
   for (Rank& rank : ranks_) {
-    const scheduler::VllmScheduler& scheduler = rank.scheduler();
+    const scheduler::RankScheduler& scheduler = rank.scheduler();
     if (scheduler.keeps_token_times()) continue;
-    scheduler.for_each_live([&](Slot slot) { scheduler.gaps_of(slot, rank.passes(), gaps); });
+    for (const Slot slot : scheduler.live()) scheduler.gaps_of(slot, rank.passes(), gaps);
     if (!in_flight_ || !rank.takes_part()) continue;
     for (const Slot slot : rank.outcome().ended) scheduler.gaps_of(slot, rank.passes(), gaps);
   }

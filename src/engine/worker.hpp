@@ -16,13 +16,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/time.hpp"
 #include "engine/gap_ledger.hpp"
 #include "engine/rank.hpp"
 #include "perf/step_timer.hpp"
-#include "scheduler/vllm/scheduler.hpp"
+#include "scheduler/rank_scheduler.hpp"
 
 namespace servecast::engine {
 
@@ -36,7 +37,7 @@ struct Instant {
 class Worker {
  public:
   struct Options {
-    scheduler::VllmScheduler::Options scheduler;  // of the first rank; the ordinal counts on
+    scheduler::RankOptions scheduler;  // of the first rank; the ordinal counts on
     std::uint32_t ranks = 1;
     std::uint32_t run_passes_max = 64;
   };
@@ -58,6 +59,10 @@ class Worker {
     return in_flight_ ? pass_end_ : next_ < ends_.size() ? ends_.back() : kNever;
   }
 
+  // When something happens in an idle worker without a pass: drive it then. Nothing when nothing
+  // will; nothing during a pass, whose end it waits for (engine-sglang.md S14.3-5).
+  std::optional<Time> next_internal_deadline() const;
+
   // Starts the next pass or plans a run. requires: idle(). False when there is nothing to do or the
   // pass would change nothing and take no time; otherwise wake() may be `now` itself.
   bool drive(Time now);
@@ -78,6 +83,13 @@ class Worker {
   std::vector<scheduler::Slot>& ended() { return ended_; }
   // Every rank's part of each pass, also of those that had nothing to do.
   std::vector<FinishedPass>& finished() { return finished_; }
+  // KV events that showed between passes: a cancellation left a rank without work.
+  struct IdleEvents {
+    std::uint32_t rank = 0;
+    Time at;
+    std::vector<scheduler::KvEvent> events;
+  };
+  std::vector<IdleEvents>& idle_events() { return idle_events_; }
 
   const std::vector<Rank>& ranks() const { return ranks_; }
   // Of the worker, whether one rank took part or all.
@@ -85,6 +97,7 @@ class Worker {
 
  private:
   Rank& rank_of(scheduler::Slot slot);
+  void process_internal(Time now);
   bool choose_ranks();
   void begin(Time start, scheduler::Admit admit);
   bool made_progress() const;
@@ -94,6 +107,8 @@ class Worker {
   bool plan(Time now);
   void time_run();
   void enter_wave(std::uint64_t passes);
+  void leave_rounds(const scheduler::Round& round, std::uint64_t passes);
+  void note_idle_group();
   void end_wave_if_drained();
   Time next_start() const { return next_ == 0 ? run_start_ : ends_[next_ - 1]; }
 
@@ -103,7 +118,8 @@ class Worker {
   GapLedger& gaps_;
   GapLedger* step_gaps_;
   bool capture_;
-  bool throttles_;  // with a prefill interval: the ranks ask for the wave step
+  bool throttles_;  // with a prefill interval: the ranks are told of the worker's passes
+  bool prepares_;   // requests go through a frontend first
   std::uint32_t run_passes_max_;
 
   Time last_end_;  // of the last pass retired
@@ -121,6 +137,7 @@ class Worker {
 
   std::vector<scheduler::Slot> ended_;
   std::vector<FinishedPass> finished_;
+  std::vector<IdleEvents> idle_events_;
   std::uint64_t passes_ = 0;
   std::uint64_t wave_step_ = 0;  // passes begun since all ranks were drained; if throttles_
 };

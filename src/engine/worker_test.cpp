@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,33 @@ TEST(Worker, IsIdleAndNeverWakesWithoutWork) {
   EXPECT_FALSE(bench.worker.drive({0}));
   EXPECT_EQ(bench.worker.wake(), kNever);
   EXPECT_EQ(bench.worker.passes(), 0U);
+}
+
+// engine-sglang.md S14.3-5.
+TEST(Worker, AsksToBeLookedAtWhenItsFrontendEndsButNotDuringAPass) {
+  Machine machine;
+  machine.rank.sglang.emplace();
+  machine.rank.sglang->host_loop = true;
+  machine.rank.sglang->frontend = {{.workers = 1, .service_ms = 1e-5}};
+  Bench bench(machine);
+  EXPECT_EQ(bench.worker.next_internal_deadline(), std::nullopt);
+  bench.submit(4, 2, {{0}, false});
+  EXPECT_TRUE(bench.worker.idle());
+  EXPECT_EQ(bench.worker.next_internal_deadline(), Time{10});
+  EXPECT_FALSE(bench.worker.drive({9})) << "a request in preparation is no work";
+  EXPECT_TRUE(bench.worker.drive({10}));
+  EXPECT_EQ(bench.worker.wake(), Time{10}) << "an iteration that has nothing to observe";
+  bench.worker.retire({10});
+  const Slot late = bench.submit(4, 1, {{10}, false});
+  EXPECT_EQ(bench.worker.next_internal_deadline(), Time{20});
+  EXPECT_TRUE(bench.worker.drive({10}));
+  EXPECT_EQ(bench.worker.wake(), Time{20});
+  EXPECT_EQ(bench.worker.next_internal_deadline(), std::nullopt);
+  bench.worker.cancel(late, {{15}, true});
+  EXPECT_THAT(bench.worker.ended(), ElementsAre(late));
+  EXPECT_EQ(bench[late].ending, Ending::Canceled);
+  bench.worker.retire({20});
+  EXPECT_EQ(bench.worker.next_internal_deadline(), std::nullopt) << "it was canceled";
 }
 
 TEST(Worker, APassShowsNothingBeforeItEnds) {
@@ -412,10 +440,10 @@ void play(Bench& bench, const Script& script, Time cap, std::vector<Slot>& ended
 void expect_equal(const Rank& fast, const Rank& plain) {
   EXPECT_EQ(fast.passes(), plain.passes());
   EXPECT_EQ(fast.fingerprint(), plain.fingerprint());
-  const cache::BlockPool &a = fast.scheduler().pool(), &b = plain.scheduler().pool();
-  EXPECT_EQ(a.active(), b.active());
-  EXPECT_EQ(a.inactive(), b.inactive());
-  EXPECT_EQ(a.evictions(), b.evictions());
+  const scheduler::KvCounts a = fast.scheduler().kv(), b = plain.scheduler().kv();
+  EXPECT_EQ(a.active, b.active);
+  EXPECT_EQ(a.inactive, b.inactive);
+  EXPECT_EQ(a.evictions, b.evictions);
   EXPECT_EQ(fast.scheduler().preemptions(), plain.scheduler().preemptions());
 }
 

@@ -20,6 +20,7 @@ struct Row {
   std::string session = "";
   std::optional<int> delay_ms = std::nullopt;
   std::vector<std::uint32_t> ids = {};  // none: ids that no other row has
+  std::string extra_key = "";
 };
 
 inline workload::Workload built(const workload::Spec& spec) {
@@ -46,6 +47,7 @@ inline workload::Workload a_trace(const std::vector<Row>& rows, std::uint32_t co
     if (row.at_ms) file << ",\"timestamp\":" << *row.at_ms;
     if (row.delay_ms) file << ",\"delay\":" << *row.delay_ms;
     if (!row.session.empty()) file << ",\"session_id\":\"" << row.session << '"';
+    if (!row.extra_key.empty()) file << ",\"extra_key\":\"" << row.extra_key << '"';
     file << ",\"hash_ids\":[";
     for (std::uint32_t i = 0; i < (row.input + 3) / 4; ++i)
       file << (i > 0 ? "," : "") << (row.ids.empty() ? fresh++ : row.ids[i]);

@@ -76,6 +76,7 @@ void Driver::fill(Open& open, Time ready, scheduler::Request& request) {
   request.session = session.index;
   request.turn = open.next_turn;
   request.row = turn.row;
+  request.in_session = session.turns.size() > 1;
   request.priority = turn.priority;
   request.arrival = ready;
   const Duration patience =
@@ -83,11 +84,13 @@ void Driver::fill(Open& open, Time ready, scheduler::Request& request) {
   cancel_at_ = patience < kNever - ready ? ready + patience : kNever;
   request.prompt_tokens = open.history_tokens + turn.input_tokens;
   request.output_tokens = turn.output_tokens;
+  request.images = workload_.images(turn.row);
 
   scheduler::Content& content = request.content;
   content.prompt_first = static_cast<std::uint32_t>(request.ordinal) * std::uint64_t{1000003};
   content.plan_offset = open.plan_offset;
   if (turn.authored) content.authored = workload_.authored_tokens().data() + turn.authored_first;
+  content.extra_key = turn.extra_key;
   content.group = session.group;
   if (accumulating) {
     content.owner = session.index | kSessionOwner;

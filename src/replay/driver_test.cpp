@@ -180,6 +180,27 @@ TEST(Driver, ALoneRequestsContentIsItsRows) {
   EXPECT_FALSE(all[0].content.outlives);
 }
 
+TEST(Driver, ARequestSaysWhatElseItsPrefixesDependOnAndWhetherItsSessionHasOtherTurns) {
+  const workload::Workload workload =
+      a_trace({{.at_ms = 0, .ids = {7}, .extra_key = "a"},
+               {.at_ms = 0, .session = "one", .ids = {7}},
+               {.at_ms = 0, .session = "two", .ids = {7}, .extra_key = "b"},
+               {.at_ms = 1, .session = "two", .ids = {7}, .extra_key = "a"}});
+  Driver driver(workload, false);
+  const std::vector<Request> first = release_all(driver, ms(0));
+  ASSERT_EQ(first.size(), 3U);
+  EXPECT_NE(first[0].content.extra_key, 0U);
+  EXPECT_EQ(first[1].content.extra_key, 0U);
+  EXPECT_NE(first[2].content.extra_key, first[0].content.extra_key);
+  EXPECT_FALSE(first[0].in_session || first[1].in_session);
+  EXPECT_TRUE(first[2].in_session);
+  end(driver, first[2], ms(1));
+  const std::vector<Request> second = release_all(driver, ms(2));
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_TRUE(second[0].in_session);
+  EXPECT_EQ(second[0].content.extra_key, first[0].content.extra_key);
+}
+
 workload::Workload accumulating_sessions(std::uint32_t sessions, std::uint32_t turns) {
   workload::Spec spec;
   spec.source = workload::SessionSource{.new_input = {.fixed = 7},

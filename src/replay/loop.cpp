@@ -253,7 +253,11 @@ bool Loop::drive_workers(Time now) {
     ready_.pop_back();
     is_ready_[worker] = false;
     engine::Worker& engine = workers_[worker];
-    if (!engine.idle() || !engine.drive(now)) continue;
+    if (!engine.idle()) continue;
+    if (!engine.drive(now)) {
+      rest(worker);
+      continue;
+    }
     changed = true;
     if (engine.wake() > now) {
       past_end_of_time_ |= engine.wake() >= kNever;
@@ -264,6 +268,14 @@ bool Loop::drive_workers(Time now) {
     make_ready(worker);
   }
   return changed;
+}
+
+// The worker has nothing to run. Something may happen in it by itself, after which it may have.
+void Loop::rest(std::uint32_t worker) {
+  const std::optional<Time> due = workers_[worker].next_internal_deadline();
+  if (!due) return;
+  past_end_of_time_ |= *due >= kNever;
+  wakes_.set(worker, *due);
 }
 
 void Loop::retire(std::uint32_t worker, Time now) {
@@ -347,6 +359,8 @@ void Loop::record_passes(std::uint32_t worker) {
       record.pass = pass.pass;
       record.start = pass.start;
       record.end = pass.end;
+      record.vision = pass.time.vision;
+      record.images = pass.shape.images;
       record.prefill = pass.time.prefill;
       record.decode = pass.time.decode;
       record.prefill_requests = pass.shape.prefill_requests;
@@ -366,30 +380,39 @@ void Loop::record_passes(std::uint32_t worker) {
       record.blocks_inactive = pass.blocks_inactive;
       record.blocks_free = pass.blocks_free;
       record.running = pass.running;
+      record.new_token_ratio = pass.trace.new_token_ratio;
       record.waiting = pass.waiting;
       record.kv_used_bytes = pass.kv_used_bytes;
       record.kv_cached_bytes = pass.kv_cached_bytes;
       record.kv_capacity_bytes = pass.kv_capacity_bytes;
       sink_.on_pass(record);
     }
-    for (scheduler::KvEvent& event : pass.events) {
-      KvEventRecord record;
-      record.at = pass.end;
-      record.worker = worker;
-      record.rank = pass.rank;
-      record.ranks = deployment_.ranks_per_worker;
-      record.event = events_[worker * deployment_.ranks_per_worker + pass.rank]++;
-      record.stored = event.stored;
-      record.group = event.group;
-      record.has_parent = event.has_parent;
-      record.parent = event.parent;
-      for (const auto& block : event.blocks)
-        record.blocks.push_back({block.hash, block.tokens_hash});
-      record.tokens = std::move(event.tokens);
-      sink_.on_kv_event(record);
-    }
+    record_events(worker, pass.rank, pass.end, pass.events);
   }
   finished.clear();
+  for (engine::Worker::IdleEvents& idle : workers_[worker].idle_events())
+    record_events(worker, idle.rank, idle.at, idle.events);
+  workers_[worker].idle_events().clear();
+}
+
+void Loop::record_events(std::uint32_t worker, std::uint32_t rank, Time at,
+                         std::vector<scheduler::KvEvent>& events) {
+  for (scheduler::KvEvent& event : events) {
+    KvEventRecord record;
+    record.at = at;
+    record.worker = worker;
+    record.rank = rank;
+    record.ranks = deployment_.ranks_per_worker;
+    record.event = events_[worker * deployment_.ranks_per_worker + rank]++;
+    record.stored = event.stored;
+    record.group = event.group;
+    if (event.session) record.session = static_cast<std::uint32_t>(*event.session);
+    record.has_parent = event.has_parent;
+    record.parent = event.parent;
+    for (const auto& block : event.blocks) record.blocks.push_back({block.hash, block.tokens_hash});
+    record.tokens = std::move(event.tokens);
+    sink_.on_kv_event(record);
+  }
 }
 
 // What is in flight now ends without a record; its tokens count nowhere.
@@ -448,20 +471,20 @@ Problem Loop::nothing_can_happen() const {
   int named = 0;
   for (std::uint32_t w = 0; w < deployment_.workers; ++w) {
     for (const engine::Rank& rank : workers_[w].ranks()) {
-      const scheduler::VllmScheduler& scheduler = rank.scheduler();
+      const scheduler::RankScheduler& scheduler = rank.scheduler();
       const scheduler::KvCounts kv = scheduler.kv();
       const bool in_bytes = deployment_.rank.counts_bytes();
       const std::uint64_t room = in_bytes ? kv.capacity_bytes - kv.used_bytes : kv.room();
       const char* unit = in_bytes ? " bytes, " : " blocks, ";
-      scheduler.for_each_live([&](Slot slot) {
-        if (++named > kStuckNamed) return;
+      for (const Slot slot : scheduler.live()) {
+        if (++named > kStuckNamed) break;
         const scheduler::Request& request = requests_[slot];
         problem.message += " request " + std::to_string(request.ordinal + 1) + " (" +
                            (request.state == scheduler::State::Running ? "running" : "waiting") +
                            " on worker " + std::to_string(w) + ", needs " +
                            std::to_string(scheduler.kv_need(slot, request.known())) + unit +
                            std::to_string(room) + " available)";
-      });
+      }
     }
   }
   if (named > kStuckNamed) problem.message += " and others";
@@ -477,7 +500,7 @@ RunTotals Loop::totals() const {
   for (const engine::Worker& worker : workers_) {
     totals.passes += worker.passes();
     for (const engine::Rank& rank : worker.ranks()) {
-      const scheduler::VllmScheduler& scheduler = rank.scheduler();
+      const scheduler::RankScheduler& scheduler = rank.scheduler();
       const scheduler::KvCounts kv = scheduler.kv();
       totals.accepted_tokens += rank.accepted_tokens();
       totals.decode_forwards += rank.decode_forwards();

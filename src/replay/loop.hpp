@@ -3,8 +3,8 @@
 // 5).
 //
 // Invariants: (1) time never goes back; (2) every request released by the driver is handed to the
-// sink exactly once, or counted as incomplete at the cap; (3) a worker is in the wake heap iff it
-// is not idle.
+// sink exactly once, or counted as incomplete at the cap; (3) between two instants a worker is in
+// the wake heap iff it is not idle or something is due in it by itself.
 #pragma once
 
 #include <compare>
@@ -46,7 +46,10 @@ class Loop {
   void tell_oracle(std::uint32_t worker);
   void record_ended(std::uint32_t worker, Time now);
   void record_passes(std::uint32_t worker);
+  void record_events(std::uint32_t worker, std::uint32_t rank, Time at,
+                     std::vector<scheduler::KvEvent>& events);
   void make_ready(std::uint32_t worker);
+  void rest(std::uint32_t worker);
   void look_again(std::uint32_t worker);
   bool is_live(const Cancellation& due) const;
   Time next_cancellation();

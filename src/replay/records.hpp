@@ -78,6 +78,8 @@ struct PassRecord {
   std::uint64_t pass = 0;    // ordinal on the worker
   Time start, end;           // of the pass: the slowest rank's part
   Duration prefill, decode;  // of this part
+  Duration vision = {};      // of this part, before its prefill
+  std::uint32_t images = 0;  // that it encodes
   std::uint32_t prefill_requests = 0, decode_requests = 0;
   std::uint64_t total_isl = 0, total_prefix = 0, total_length = 0;
   std::vector<Scheduled> scheduled;
@@ -87,6 +89,9 @@ struct PassRecord {
   std::vector<Output> outputs;
   std::uint32_t blocks_active = 0, blocks_inactive = 0, blocks_free = 0, running = 0, waiting = 0;
   std::uint64_t kv_used_bytes = 0, kv_cached_bytes = 0, kv_capacity_bytes = 0;  // grouped caches
+  // SGLang: the share of its remaining output that each running request is expected to use, after
+  // the pass (engine-sglang.md S7.9).
+  std::optional<double> new_token_ratio = {};
 };
 
 // One KV cache event of one rank (fields as in the conformance event files). Visible at `at`.
@@ -99,6 +104,9 @@ struct KvEventRecord {
   std::uint64_t event = 0;                  // consecutive per rank from 0
   bool stored = false;                      // else removed
   std::optional<std::uint32_t> group = {};  // of grouped caches
+  // Whose request stored the blocks, if it belongs to a session of several turns (engine-sglang.md
+  // S6.3): its index in the workload.
+  std::optional<std::uint32_t> session = {};
   bool has_parent = false;
   std::uint64_t parent = 0;
   std::vector<Block> blocks;          // removed: tokens_hash is 0

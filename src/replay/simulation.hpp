@@ -46,7 +46,8 @@ struct Options {
   std::function<void(std::uint64_t, std::uint64_t)> progress;
 };
 
-// What run() refuses before it begins: an eviction by demands that the workload leaves open.
+// What run() refuses before it begins: an eviction by demands that the workload leaves open, images
+// that nobody encodes or that have no price.
 Problems check(const Deployment& deployment, const workload::Workload& workload);
 
 Result<RunTotals> run(const Deployment& deployment, const workload::Workload& workload,

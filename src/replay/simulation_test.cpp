@@ -111,6 +111,19 @@ TEST_P(Simulation, TellsFirstTokenAndGaps) {  // bugs.md A38: the wait for the f
   EXPECT_EQ(told.totals.requests, 1U);
 }
 
+TEST_P(Simulation, EndsWhereAFrontendPassesTheEndOfTime) {
+  Deployment deployment = a_deployment();
+  deployment.rank.sglang.emplace();
+  deployment.rank.sglang->host_loop = true;
+  deployment.rank.sglang->frontend = {{.workers = 1, .service_ms = 4e12}};
+  Sink sink;
+  const Result<RunTotals> totals = run(
+      deployment, a_trace({{.at_ms = 0, .input = 4}, {.at_ms = 1, .input = 4}}), options(), sink);
+  ASSERT_FALSE(totals);
+  EXPECT_EQ(totals.error().front().code, "replay.time_ran_out");
+  EXPECT_EQ(sink.requests.size(), 1U) << "the first is served after 127 years";
+}
+
 // engine-vllm.md C36: 8 of 8 bytes in the first pass, 12 wanted by the second.
 TEST_P(Simulation, EndsWhenAPassExceedsAPoolOfBytes) {
   Deployment deployment = a_deployment();

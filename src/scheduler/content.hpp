@@ -13,6 +13,9 @@ struct Content {
   // Names every token that nobody else has: unique to a request or, where prompts accumulate, to a
   // session.
   std::uint64_t owner = 0;
+  // Contents with different keys have no prefix in common, whatever their tokens (bugs.md A11); 0
+  // is a key like any other.
+  std::uint64_t extra_key = 0;
   // The first `shared_tokens` come from trace block ids (`ids` not empty) or from a prefix group.
   std::span<const std::uint32_t> ids;
   std::uint32_t trace_block = 0;  // tokens per id
@@ -38,9 +41,10 @@ inline std::uint64_t provenance_name(const Content& content, std::uint32_t block
                                      std::uint32_t block_tokens, std::uint64_t parent) {
   constexpr std::uint64_t kOwner = 0x2545F4914F6CDD1DULL, kGroup = 0x9FB21C651E98DF25ULL;
   const std::uint64_t first = std::uint64_t{block} * block_tokens, end = first + block_tokens;
-  if (end > content.shared_tokens) return mix(mix(content.owner ^ kOwner) + block);
-  if (content.ids.empty()) return mix(mix(content.group ^ kGroup) + block);
-  std::uint64_t name = mix(parent + 1);
+  const std::uint64_t key = content.extra_key;
+  if (end > content.shared_tokens) return mix(mix(content.owner ^ kOwner ^ key) + block);
+  if (content.ids.empty()) return mix(mix(content.group ^ kGroup ^ key) + block);
+  std::uint64_t name = mix(parent + 1) ^ (block == 0 ? key : 0);
   std::uint64_t at = first;
   while (at < end) {  // equal neighbours are one run, so that the name depends on the tokens alone
     const std::uint32_t id = content.ids[at / content.trace_block];

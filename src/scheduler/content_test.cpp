@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -118,6 +119,29 @@ TEST(ProvenanceName, TellsIdsApartThatDifferInHighBits) {  // bugs.md A28
     book.enter({id, id, id, id}, provenance_name(content, 0, 4, 0));
   }
   EXPECT_EQ(book.size(), 4U);
+}
+
+TEST(ProvenanceName, DiffersInEveryBlockWhereTheExtraKeyDiffers) {  // bugs.md A11
+  const std::vector<std::uint32_t> ids{1, 2, 3, 4};
+  Content of_ids;
+  of_ids.ids = ids;
+  of_ids.trace_block = 4;
+  of_ids.shared_tokens = 12;  // the fourth block is generated
+  Content of_group = of_ids;
+  of_group.ids = {};
+  for (const Content& content : {of_ids, of_group}) {
+    std::set<std::uint64_t> names;
+    for (const std::uint64_t key : {0, 1, 2, 77}) {
+      Content keyed = content;
+      keyed.extra_key = key;
+      std::uint64_t parent = 0;
+      for (std::uint32_t block = 0; block < 4; ++block) {
+        parent = provenance_name(keyed, block, 4, parent);
+        names.insert(parent);
+      }
+    }
+    EXPECT_EQ(names.size(), 16U);
+  }
 }
 
 TEST(ProvenanceName, ABlockThatIsSharedOnlyInPartBelongsToItsOwner) {

@@ -15,6 +15,8 @@ namespace servecast::scheduler {
 class PassLog {
  public:
   void push(Time end) { ends_.push_back(end); }
+  // A pass in which running requests got no token, since others prefilled.
+  void push_prefill(Time end) { ends_.push_back(Time{~end.ns}); }
   bool wants_trim() const { return ends_.size() > limit_; }
   // Forgets passes before number `first`.
   void trim(std::uint64_t first) {
@@ -24,10 +26,14 @@ class PassLog {
     }
     limit_ = std::max<std::size_t>(4096, 2 * ends_.size());
   }
-  Time end(std::uint64_t pass) const { return ends_[pass - first_]; }
+  Time end(std::uint64_t pass) const {
+    const Time end = ends_[pass - first_];
+    return end.ns < 0 ? Time{~end.ns} : end;
+  }
+  bool is_prefill(std::uint64_t pass) const { return ends_[pass - first_].ns < 0; }
 
  private:
-  std::vector<Time> ends_;
+  std::vector<Time> ends_;  // inverted: of a pass in which running requests got no token
   std::uint64_t first_ = 0;
   std::size_t limit_ = 4096;
 };

@@ -48,6 +48,56 @@ struct GroupedCacheSettings {
   std::optional<cache::GroupedRules> rules = {};
 };
 
+// In which order an SGLang rank looks at what waits (engine-sglang.md S7.2, decisions.md 30a).
+enum class SglangPolicy : std::uint8_t { Fcfs, Lpm, DfsWeight, Lof, Random, Priority };
+
+// Where upstream's simulator and SGLang v0.5.20 itself differ (engine-sglang.md S1.4).
+enum class Fidelity : std::uint8_t { Compat, Exact };
+
+// One pool of the workers that prepare requests before the scheduler sees them (engine-sglang.md
+// S9).
+struct FrontendStage {
+  std::uint32_t workers = 1;  // >= 1
+  double service_ms = 0;      // of one request alone in the pool; finite, >= 0
+  // [c - 1] multiplies service_ms while c requests are served; one for each worker, above 0, or
+  // none: all are 1.
+  std::vector<double> concurrency_scale = {};
+};
+
+// The vision tower of a rank (engine-sglang.md S10).
+struct VisionSettings {
+  std::uint64_t cache_bytes = 104857600;  // of embeddings kept for reuse; 0: none is kept
+};
+
+// An SGLang rank (engine-sglang.md S1.2); a rank with it follows SGLang's rules and none of vLLM's.
+struct SglangSettings {
+  SglangPolicy policy = SglangPolicy::Fcfs;
+  std::uint64_t policy_seed = 42;             // of SglangPolicy::Random
+  std::uint32_t chunked_prefill_size = 8192;  // prompt tokens of a pass of all ranks together
+  std::uint32_t max_prefill_tokens = 16384;   // of a pass of a rank, beyond the first request
+  std::uint32_t clip_max_new_tokens = 4096;   // of a request's output that admission reserves
+  double schedule_conservativeness = 1.0;     // scales what running requests are expected to use
+  std::uint32_t retract_decode_steps = 20;    // tokens kept free for each survivor
+  std::uint32_t decode_log_interval = 40;     // observed decode passes between KV event flushes
+  std::uint32_t prefill_decode_interval = 0;  // rounds without prefill after one with
+  bool mixed_chunk = false;                   // running requests decode along with a prefill
+  bool host_loop = false;  // the next pass is chosen before the last one's result is known (S8)
+  Fidelity fidelity = Fidelity::Compat;
+  // Requests pass through these stages, in order, before the scheduler receives them; empty: they
+  // do not. With host_loop.
+  std::vector<FrontendStage> frontend = {};
+  std::optional<VisionSettings> vision = {};  // nothing: requests with images are refused
+};
+
+// What holds for each of `ranks` attention-data-parallel ranks when `settings` are those of the
+// worker (engine-sglang.md S1.3).
+inline SglangSettings of_one_rank(SglangSettings settings, std::uint32_t ranks) {
+  if (ranks == 1) return settings;
+  settings.chunked_prefill_size /= ranks;
+  settings.schedule_conservativeness *= 0.3;
+  return settings;
+}
+
 struct RankConfig {
   EngineRules rules = {};
   std::uint32_t blocks = 16384;                // KV blocks of the pool
@@ -66,6 +116,9 @@ struct RankConfig {
   // speculation. With groups `blocks` is 0 and block_tokens means nothing.
   std::optional<StateCacheSettings> state = {};
   std::optional<GroupedCacheSettings> grouped = {};
+  // SGLang's scheduler. blocks, block_tokens (>= 1), max_sequences, max_model_len, prefix_caching
+  // and speculation count; the rest of the fields above are vLLM's.
+  std::optional<SglangSettings> sglang = {};
 
   // The cache is a pool of bytes and not of blocks.
   bool counts_bytes() const { return grouped && !grouped->rules; }

@@ -21,20 +21,12 @@
 #include <memory>
 #include <vector>
 
+#include "scheduler/kv_counts.hpp"
 #include "scheduler/kv_event.hpp"
 #include "scheduler/rank_config.hpp"
 #include "scheduler/request.hpp"
 
 namespace servecast::scheduler {
-
-// How full a cache is. Cached blocks that nobody references are inactive; a request can get them.
-struct KvCounts {
-  std::uint32_t capacity = 0, active = 0, inactive = 0, free = 0;  // blocks; 0 in a pool of bytes
-  std::uint64_t evictions = 0;
-  std::uint64_t used_bytes = 0, cached_bytes = 0, capacity_bytes = 0;  // of grouped caches
-
-  std::uint32_t room() const { return free + inactive; }
-};
 
 class RankKv {
  public:

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "base/time.hpp"
 #include "cache/block_pool.hpp"
 #include "scheduler/content.hpp"
+#include "workload/workload.hpp"
 
 namespace servecast::scheduler {
 
@@ -55,16 +57,21 @@ struct RequestFacts {
   bool split = false;
   std::uint64_t joined_step = 0;  // cohort step at which it is a member first
   std::uint64_t admission_order = 0;
+  // SGLang: of the blocks held, those that are in the radix tree, and where they end there.
+  std::uint32_t prefix_blocks = 0, prefix_node = 0;
+  std::uint32_t unseen = 0;  // of the tokens generated, those whose pass has not been observed yet
 
   // What was asked.
   std::uint64_t ordinal = kNoOrdinal;
   std::uint32_t output_tokens = 0;
   std::uint32_t session = 0, turn = 0, row = 0;
+  bool in_session = false;             // its session has more than one turn
   std::int32_t priority = 0;           // the lower, the more urgent
   std::uint32_t driver = 0;            // the workload driver's own mark
   std::uint32_t worker = 0, rank = 0;  // where it was placed
   Time arrival;
   Content content;
+  std::span<const workload::Image> images;  // of the prompt
 
   // What happened.
   Time first_admit = kNever, first_token = kNever, second_token = kNever;

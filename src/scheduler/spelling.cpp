@@ -54,6 +54,7 @@ Spelling::Hashes Spelling::hash(const Content& content, std::uint32_t prompt_tok
   // numbers stand for its tokens (replay.md 2.4, 32 case 34).
   const bool length_only = content.history == nullptr && content.ids.empty();
   if (block == 0 && length_only) local = chained_block_hash(mix(content.owner + 1), local);
+  if (block == 0 && content.extra_key != 0) local = chained_block_hash(content.extra_key, local);
   return {local, block == 0 ? local : chained_block_hash(parent, local)};
 }
 

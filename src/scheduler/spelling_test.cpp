@@ -81,6 +81,25 @@ TEST(Spelling, APrivatePromptSharesNothingWhateverItsTokensSpell) {  // replay.m
   EXPECT_EQ(a.prefix, a.local);  // as for every first block
 }
 
+TEST(Spelling, AnExtraKeySeparatesEqualTokens) {  // bugs.md A11
+  Spelling spelling(4);
+  const Tokens ids{5, 6};
+  Content plain = from_ids(ids, 4), one = plain, other = plain;
+  one.extra_key = 1;
+  other.extra_key = 2;
+  const Spelling::Hashes first = spelling.hash(one, 8, 0, 0);
+  EXPECT_EQ(first.prefix, first.local);  // as for every first block
+  EXPECT_EQ(first.prefix, chained_block_hash(1, hash_of({5, 5, 5, 5})));
+  EXPECT_NE(first.prefix, spelling.hash(other, 8, 0, 0).prefix);
+  EXPECT_EQ(spelling.hash(plain, 8, 0, 0).prefix, hash_of({5, 5, 5, 5}));
+  EXPECT_EQ(spelling.hash(one, 8, 1, first.prefix).local, hash_of({6, 6, 6, 6}));
+  Content alone;
+  alone.owner = 3;
+  Content keyed = alone;
+  keyed.extra_key = 1;
+  EXPECT_NE(spelling.hash(alone, 8, 0, 0).prefix, spelling.hash(keyed, 8, 0, 0).prefix);
+}
+
 Content planned_from(std::uint64_t offset) {
   Content content;
   content.plan_offset = offset;

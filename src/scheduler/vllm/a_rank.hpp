@@ -55,7 +55,7 @@ class Rank {
 
   Slot submit(const Ask& ask) {
     const Slot slot = add(ask);
-    testable = scheduler.submit(slot);
+    testable = scheduler.submit(slot, now);
     return slot;
   }
   void pass(Admit admit = Admit::Yes, std::int64_t ns = kPassNs) {

@@ -16,7 +16,7 @@ std::uint32_t VllmScheduler::final_tokens(const Request& request) const {
   return std::max(prompt, static_cast<std::uint32_t>(limit));
 }
 
-bool VllmScheduler::submit(Slot slot) {
+bool VllmScheduler::submit(Slot slot, Time) {
   Request& request = requests_[slot];
   request.final_tokens = final_tokens(request);
   enqueue(slot);

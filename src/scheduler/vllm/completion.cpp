@@ -6,15 +6,6 @@
 
 namespace servecast::scheduler {
 
-void Outcome::clear() {
-  accepted_tokens = decode_forwards = 0;
-  cohort_tokens = 0;
-  gaps_ns.clear();
-  taken_back.clear();
-  ended.clear();
-  events.clear();
-}
-
 // One token for a request that is no member of the cohort.
 inline void VllmScheduler::emit(Request& request, Time end, Outcome& outcome) {
   if (request.generated == 0) {
@@ -215,7 +206,7 @@ void VllmScheduler::form_cohort() {
   cohort_formed_ = true;
 }
 
-void VllmScheduler::cancel(Slot slot) {
+void VllmScheduler::cancel(Slot slot, Time) {
   Request& request = requests_[slot];
   if (request.state == State::Running) {
     const bool formed = cohort_formed_;
@@ -248,19 +239,21 @@ std::vector<Time> VllmScheduler::token_times(Slot slot, std::uint64_t passes) co
   return times;
 }
 
-void VllmScheduler::gaps_of(Slot slot, std::uint64_t passes, std::vector<std::int64_t>& out) const {
-  const std::vector<Time> times = token_times(slot, passes);
-  for (std::size_t i = 1; i < times.size(); ++i) out.push_back((times[i] - times[i - 1]).ns);
+std::vector<Slot> VllmScheduler::live() const {
+  std::vector<Slot> slots;
+  for (Slot s = running_.first(); s != kNoSlot; s = requests_[s].after) slots.push_back(s);
+  for (Slot s = waiting_.first(); s != kNoSlot; s = requests_[s].after) slots.push_back(s);
+  return slots;
 }
 
 void VllmScheduler::trim_log() {
   if (!log_.wants_trim()) return;
   std::uint64_t oldest = pass_;
-  for_each_live([&](Slot slot) {
+  for (const Slot slot : live()) {
     const Request& request = requests_[slot];
     if (!request.token_passes.empty())
       oldest = std::min(oldest, request.token_passes.front().first);
-  });
+  }
   log_.trim(oldest);
 }
 

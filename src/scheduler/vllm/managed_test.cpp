@@ -44,7 +44,7 @@ TEST_P(VllmManaged, ACanceledRequestLeavesWhatItCached) {
   const Slot running = rank.submit(ask);
   rank.passes(3);
   EXPECT_EQ(rank.active(), 4U);
-  rank.scheduler.cancel(running);
+  rank.scheduler.cancel(running, rank.now);
   rank.scheduler.verify();
   EXPECT_EQ(rank.active(), 0U);
   EXPECT_EQ(rank.inactive(), 3U);  // two blocks and the state after them
@@ -60,7 +60,7 @@ TEST_P(VllmManaged, ARequestThatEndsWaitingLeavesNoNames) {
   rank.pass();
   const Slot waiting = rank.submit({.prompt = 8, .output = 1, .ids = {1, 2}});
   rank.pass();
-  rank.scheduler.cancel(waiting);
+  rank.scheduler.cancel(waiting, rank.now);
   rank.requests.remove(waiting);
   const Slot other = rank.submit({.prompt = 8, .output = 1, .ids = {3, 4}});
   ASSERT_EQ(other, waiting);
@@ -107,8 +107,8 @@ TEST(VllmManagedModes, AgreeAndLeakNothingWhateverIsCanceled) {
         ASSERT_EQ(fast.submit(ask), live.back());
       } else if (dice == 3 && !live.empty()) {
         const std::size_t victim = random.below(live.size());
-        plain.scheduler.cancel(live[victim]);
-        fast.scheduler.cancel(live[victim]);
+        plain.scheduler.cancel(live[victim], plain.now);
+        fast.scheduler.cancel(live[victim], fast.now);
         live.erase(live.begin() + static_cast<std::ptrdiff_t>(victim));
       } else {
         plain.pass();

@@ -17,10 +17,10 @@ TEST(VllmQuiet, EndsWithThePassThatGivesSomeoneItsLastToken) {
   rank.submit({.prompt = 4, .output = 5});
   EXPECT_EQ(rank.scheduler.quiet(64).passes, 0U) << "someone waits to be tested";
   rank.pass();
-  const VllmScheduler::Quiet all = rank.scheduler.quiet(64);
+  const Quiet all = rank.scheduler.quiet(64);
   EXPECT_EQ(all.passes, 3U);
   EXPECT_TRUE(all.then_completes);
-  const VllmScheduler::Quiet some = rank.scheduler.quiet(2);
+  const Quiet some = rank.scheduler.quiet(2);
   EXPECT_EQ(some.passes, 2U);
   EXPECT_FALSE(some.then_completes);
 }
@@ -32,7 +32,7 @@ TEST(VllmQuiet, EndsBeforeThePassThatMustPreempt) {
   rank.submit({.prompt = 4, .output = 8});
   rank.submit({.prompt = 4, .output = 8});
   rank.pass();
-  const VllmScheduler::Quiet quiet = rank.scheduler.quiet(64);
+  const Quiet quiet = rank.scheduler.quiet(64);
   EXPECT_EQ(quiet.passes, 4U);
   EXPECT_FALSE(quiet.then_completes);
 }

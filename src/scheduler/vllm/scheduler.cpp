@@ -264,7 +264,7 @@ void VllmScheduler::undo_scheduled(Slot slot) {
   }
 }
 
-VllmScheduler::Quiet VllmScheduler::quiet(std::uint32_t passes_max) const {
+Quiet VllmScheduler::quiet(std::uint32_t passes_max) const {
   if (!cohort_formed_ || cohort_.size() == 0 || tail_ != kNoSlot) return {};
   if (!waiting_.empty() && !blocked_for_good()) return {};
   if (cohort_.size() > config_.max_batched_tokens) return {};

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who runs in the next pass of a vLLM rank, and what happens to its blocks (engine-vllm.md 4-7).
-// Decides and applies; never times: the engine says when a pass ends.
-//
-//   const StepShape& shape = scheduler.schedule(now, Admit::Yes);
-//   scheduler.complete(now + duration, outcome);
-//
-// Two modes give the same results. The reference mode (stepping) computes every request by itself,
-// names blocks by real hashes as soon as they are full and keeps every token time. The fast mode
-// keeps steady decode as a cohort (cohort.hpp), counts blocks that nobody else can ask for, and
-// names blocks by provenance. A rank with another cache than the linear pool (rank_kv.hpp) is
-// computed request by request in both modes, which then differ in names alone.
+// Who runs in the next pass of a vLLM or TensorRT-LLM rank, and what happens to its blocks
+// (engine-vllm.md 4-7). A rank with another cache than the linear pool (rank_kv.hpp) is computed
+// request by request in both modes, which then differ in names alone.
 //
 // Invariants: (1) while a cohort is formed, every running request is a member except at most one,
 // the tail, which is the last of the running list and unfinished; (2) running requests <=
@@ -24,141 +16,57 @@
 
 #include "base/divider.hpp"
 #include "cache/block_pool.hpp"
-#include "perf/step_timer.hpp"
+#include "scheduler/cohort.hpp"
 #include "scheduler/kv_event.hpp"
 #include "scheduler/pass_log.hpp"
 #include "scheduler/rank_config.hpp"
 #include "scheduler/rank_kv.hpp"
+#include "scheduler/rank_scheduler.hpp"
 #include "scheduler/request.hpp"
 #include "scheduler/spelling.hpp"
-#include "scheduler/vllm/cohort.hpp"
 
 namespace servecast::scheduler {
 
-enum class Admit : bool { No, Yes };
-
-// What a pass did to single requests; filled only when captured.
-struct PassTrace {
-  struct Scheduled {
-    std::uint64_t request;
-    std::uint32_t from, to;
-  };
-  struct Admitted {
-    std::uint64_t request;
-    std::uint32_t reused_tokens;
-  };
-  struct Output {
-    std::uint64_t request;
-    std::uint32_t tokens;
-    bool completed;
-  };
-  std::vector<Scheduled> scheduled;
-  std::vector<Admitted> admitted;
-  struct Preempted {
-    std::uint64_t request;
-    std::uint32_t blocks;  // held when it was preempted
-  };
-  std::vector<Preempted> preempted;
-  std::vector<std::uint64_t> rejected;
-  std::vector<Output> outputs;
-};
-
-// What a pass shows when it ends.
-struct Outcome {
-  // Of decode steps: tokens that verifications gave, also past the end of an output, and how many
-  // steps there were (engine-vllm.md 3.5). First tokens do not count.
-  std::uint64_t accepted_tokens = 0, decode_forwards = 0;
-  std::uint32_t cohort_tokens =
-      0;  // tokens that came one pass after the one before, all with that gap
-  std::vector<std::int64_t> gaps_ns;  // gaps of other tokens (fast mode)
-  std::vector<std::int64_t>
-      taken_back;           // gaps of requests that ended without completing (fast mode)
-  std::vector<Slot> ended;  // in output order
-  // Ordinals of those that it computed something of and that have no token yet: everyone whom it
-  // admitted first and did not preempt is among them. Only with Options::demands.
-  std::vector<std::uint64_t> admitted;
-  PassTrace trace;
-  std::vector<KvEvent> events;
-
-  void clear();
-};
-
-class VllmScheduler {
+class VllmScheduler final : public RankScheduler {
  public:
-  struct Options {
-    bool stepping = false;
-    bool take_back = false;  // some request may end without completing
-    bool trace = false;      // stepping only
-    bool events = false;     // stepping only
-    bool history = false;    // keep Request::history
-    std::uint64_t rank = 0;  // ordinal among the ranks of the role; seeds what is drawn
-    // Stepping and the linear pool with prefix caching only: evict what is asked for latest
-    // (engine-vllm.md 15); names are real hashes. Null: what was released first.
-    const cache::Demands* demands = nullptr;
-  };
   VllmScheduler(const RankConfig& config, const Options& options, RequestSlab& requests);
 
-  // Appends to the waiting queue. True when the next pass may treat it, false when it only queues
-  // behind a head that is blocked or when no seat is free.
-  bool submit(Slot slot);
-  bool has_work() const { return !running_.empty() || !waiting_.empty(); }
-  // Which pass of its group the next one is, from 0 since all ranks were drained. Asked only with a
-  // prefill interval.
-  void set_wave_step(std::uint64_t step) { wave_step_ = step; }
-  // True when the last schedule() computed tokens, admitted or ended a request.
-  bool made_progress() const { return progress_; }
+  bool submit(Slot slot, Time now) override;
+  bool has_work() const override { return !running_.empty() || !waiting_.empty(); }
+  void set_wave_step(std::uint64_t step) override { wave_step_ = step; }
+  bool made_progress() const override { return progress_; }
 
-  // Composes the pass that starts now and moves its blocks.
-  const perf::StepShape& schedule(Time now, Admit admit);
-  // Gives out the tokens of the pass just scheduled and releases what completes with it.
-  void complete(Time end, Outcome& outcome);
+  const perf::StepShape& schedule(Time now, Admit admit) override;
+  void complete(Time end, Outcome& outcome) override;
 
-  // What the scheduler knows of passes to come while nobody speaks to it.
-  struct Quiet {
-    std::uint32_t passes = 0;     // pure decode, fixed membership, no preemption
-    bool then_completes = false;  // the pass after them is such a pass too but ends requests
-  };
-  Quiet quiet(std::uint32_t passes_max) const;
-  std::uint32_t cohort_size() const { return cohort_.size(); }
-  std::uint64_t cohort_context() const { return cohort_.context(); }
-  // Runs `ends.size()` quiet passes at once. requires: quiet() allowed them.
-  void advance(std::span<const Time> ends);
+  Quiet quiet(std::uint32_t passes_max) const override;
+  std::uint32_t cohort_size() const override { return cohort_.size(); }
+  std::uint64_t cohort_context() const override { return cohort_.context(); }
+  void advance(std::span<const Time> ends) override;
 
-  // Takes a waiting or running request out and frees its blocks at once.
-  void cancel(Slot slot);
+  void cancel(Slot slot, Time now) override;
 
-  // When a request got its tokens, as far as passes before number `passes` go. The fast mode needs
-  // Options::take_back for it.
-  std::vector<Time> token_times(Slot slot, std::uint64_t passes) const;
-  // Gaps that a live request has got in passes before number `passes` (fast mode).
-  void gaps_of(Slot slot, std::uint64_t passes, std::vector<std::int64_t>& out) const;
-  // Calls `visit(slot)` for every request in a list.
-  template <class Visit>
-  void for_each_live(Visit visit) const {
-    for (Slot s = running_.first(); s != kNoSlot; s = requests_[s].after) visit(s);
-    for (Slot s = waiting_.first(); s != kNoSlot; s = requests_[s].after) visit(s);
-  }
-
-  // Requests keep the time of every token, instead of gaps that are handed out with each pass.
-  bool keeps_token_times() const { return each_by_itself_; }
+  std::vector<Time> token_times(Slot slot, std::uint64_t passes) const override;
+  std::vector<Slot> live() const override;
+  bool keeps_token_times() const override { return each_by_itself_; }
   // The linear pool; unused with another cache. kv() is of the cache that is used.
   const cache::BlockPool& pool() const { return pool_; }
-  KvCounts kv() const;
-  std::uint64_t passes() const { return pass_; }
-  std::uint32_t block_tokens() const { return config_.block_tokens; }
-  std::uint32_t running() const { return running_.size(); }
-  std::uint32_t waiting() const { return waiting_.size(); }
-  std::uint64_t preemptions() const { return preemptions_; }
-  std::uint64_t prefix_queried_tokens() const { return prefix_queried_; }
-  std::uint64_t prefix_hit_tokens() const { return prefix_hits_; }
+  KvCounts kv() const override;
+  std::uint64_t capacity_tokens() const override {
+    return pool_.capacity() * std::uint64_t{config_.block_tokens};
+  }
+  std::uint64_t passes() const override { return pass_; }
+  std::uint32_t running() const override { return running_.size(); }
+  std::uint32_t waiting() const override { return waiting_.size(); }
+  std::uint64_t preemptions() const override { return preemptions_; }
+  std::uint64_t prefix_queried_tokens() const override { return prefix_queried_; }
+  std::uint64_t prefix_hit_tokens() const override { return prefix_hits_; }
   std::uint32_t blocks_for(std::uint32_t tokens) const { return block_.ceiling(tokens); }
-  // What a request needs for `target` tokens, and what there is for all: blocks, or bytes where
-  // grouped caches run without prefix caching.
-  std::uint64_t kv_need(Slot slot, std::uint32_t target) const {
+  std::uint64_t kv_need(Slot slot, std::uint32_t target) const override {
     return kv_ ? kv_->need_alone(slot, target) : blocks_for(target);
   }
-  std::uint64_t kv_limit() const { return kv_ ? kv_->limit() : pool_.capacity(); }
-  void verify() const;
+  std::uint64_t kv_limit() const override { return kv_ ? kv_->limit() : pool_.capacity(); }
+  void verify() const override;
 
  private:
   // Why the head of the waiting queue was not admitted.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scheduler/vllm/cohort.hpp"
+#include "scheduler/cohort.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,8 @@
 //
 // Invariants: (1) context() is the sum of the members' known tokens at the next pass; (2) a member
 // needs a block in the pass in which its known tokens, less the one to be computed, fill its
-// blocks; (3) the due heap holds every member once.
+// blocks; where the token that a pass gives has its place at once, that is one pass earlier; (3)
+// the due heap holds every member once.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,9 @@ namespace servecast::scheduler {
 
 class Cohort {
  public:
-  explicit Cohort(std::uint32_t block_tokens) : block_(block_tokens), crossings_(block_tokens) {}
+  // `ahead`: tokens that have their place before they are computed, 0 or 1.
+  explicit Cohort(std::uint32_t block_tokens, std::uint32_t ahead = 0)
+      : block_(block_tokens), ahead_(ahead), crossings_(block_tokens) {}
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(due_.size()); }
   std::uint64_t context() const { return context_; }
@@ -90,7 +93,7 @@ class Cohort {
   };
   // Place in `crossings_` of a member with `known` tokens at the next pass.
   std::uint32_t phase(std::uint32_t known) const {
-    return wrapped(step_phase_ + block_.divisor() - block_.remainder(known - 1));
+    return wrapped(step_phase_ + block_.divisor() - block_.remainder(known - 1 + ahead_));
   }
   // requires: place < 2 block sizes
   std::uint32_t wrapped(std::uint64_t place) const {
@@ -99,6 +102,7 @@ class Cohort {
   }
 
   Divider block_;
+  std::uint32_t ahead_;
   // Members by the step, modulo the block size, that needs a block.
   std::vector<std::uint32_t> crossings_;
   std::vector<Due> due_;
