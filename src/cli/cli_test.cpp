@@ -78,7 +78,7 @@ TEST(BenchCases, AreTheFilesOfTheFolderInTheOrderAskedFor) {
   ASSERT_TRUE(chosen);
   EXPECT_EQ((*chosen)[0].name, "w3-mooncake");
   EXPECT_EQ((*chosen)[1].name, "dense-vllm");
-  EXPECT_EQ(chosen_cases(folder, {})->size(), 31u);
+  EXPECT_EQ(chosen_cases(folder, {})->size(), 32u);
   EXPECT_THAT(to_text(chosen_cases(folder, {"dense-vlm"}).error().front()),
               HasSubstr("did you mean dense-vllm?"));
   EXPECT_FALSE(chosen_cases("/no/such/folder", {}));

@@ -29,6 +29,10 @@ Object model_section(const Prepared& prepared) {
           {"context_length", prepared.deployed.deployment.rank.max_model_len}};
 }
 
+std::string_view to_string(scheduler::Fidelity fidelity) {
+  return fidelity == scheduler::Fidelity::Exact ? "exact" : "compat";
+}
+
 Object deployment_section(const Prepared& prepared) {
   const replay::Deployment& deployment = prepared.deployed.deployment;
   const std::uint64_t ranks = deployment.ranks_per_worker;
@@ -55,6 +59,8 @@ Object deployment_section(const Prepared& prepared) {
   }
   if (deployment.kv_eviction_policy == replay::EvictionPolicy::Belady)
     section.push_back({"kv_eviction_policy", "belady"});
+  if (deployment.rank.sglang)
+    section.push_back({"fidelity", to_string(deployment.rank.sglang->fidelity)});
   return section;
 }
 
@@ -72,11 +78,13 @@ std::string cache_text(const replay::Deployment& deployment) {
                               rank.grouped->rules->blocks, rank.grouped->rules->page_bytes,
                               rank.grouped->groups.size());
   }
-  text += fmt::format("{} KV blocks of {} tokens each", rank.blocks, rank.block_tokens);
+  text += fmt::format("{} KV blocks of {} {} each", rank.blocks, rank.block_tokens,
+                      rank.block_tokens == 1 ? "token" : "tokens");
   if (rank.state)
     text += fmt::format(", of which the state of a request takes {}", rank.state->blocks);
   if (deployment.kv_eviction_policy == replay::EvictionPolicy::Belady)
     text += ", evicted by Belady's rule";
+  if (rank.sglang) text += fmt::format(", SGLang {}", to_string(rank.sglang->fidelity));
   return text;
 }
 

@@ -306,7 +306,6 @@ TEST(Config, RefusesByNameWhatItKnowsButCannotDo) {
       {"engine.mode=disaggregated",
        "engine.mode: disaggregated: separate prefill and decode workers are not supported yet"},
       {"engine.mode=afd", "engine.mode: afd: attention/FFN disaggregation is not supported"},
-      {"engine.backend=sglang", "engine.backend: sglang: this engine is not supported yet"},
       {"engine.kv_transfer={}", "engine.kv_transfer: goes only with engine.mode: disaggregated"},
       {"engine.workers.prefill={}",
        "engine.workers.prefill: goes only with engine.mode: disaggregated"},
@@ -576,7 +575,7 @@ TEST(Config, AcceptsOrRefusesByNameEveryBenchmarkCase) {
                     [](const Problem& p) { return p.code == "config.unsupported"; });
     EXPECT_TRUE(named && only_named) << problems({.path = entry.path().string()});
   }
-  EXPECT_EQ(accepted, 13);
+  EXPECT_EQ(accepted, 17);
 }
 
 }  // namespace

@@ -276,6 +276,10 @@ bool Decoder::list(std::string_view name, std::string_view help, const Describe&
 bool Decoder::numbers(std::string_view name, std::vector<double>& values, const Real& limits,
                       std::string_view help) {
   const Value* given = take(name);
+  if (!limits.required && (given == nullptr || given->kind == Value::Kind::Null)) {
+    record(name, std::nullopt, given, help);
+    return false;
+  }
   if (given == nullptr) {
     problem("config.missing", at_, fmt::format("{} is required", path_of(name)), std::string(help));
     return false;

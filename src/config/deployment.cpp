@@ -77,6 +77,13 @@ Result<perf::Timer> timer_of(const Config& config, const perf::Placement& placem
   return fail({"config.timing", "unknown timing", {}, ""});
 }
 
+// Tokens of the largest pass of a rank. SGLang's chunk is shared by the ranks of a worker
+// (engine-sglang.md S1.3).
+std::uint32_t pass_tokens(const Engine& engine) {
+  const std::uint32_t tokens = engine.rank.max_batched_tokens;
+  return engine.rank.sglang ? tokens / engine.parallelism.attention_data : tokens;
+}
+
 // Fills the number of KV blocks. A model that cannot fit gives no numbers, unless the user took
 // both memory and time into their own hands.
 void set_capacity(const Config& config, Deployed& deployed, Problems& problems) {
@@ -84,7 +91,7 @@ void set_capacity(const Config& config, Deployed& deployed, Problems& problems) 
   const bool is_fixed = engine.capacity.kind == Capacity::Kind::Fixed;
   const auto capacity = perf::kv_capacity(
       deployed.placement,
-      {.max_batched_tokens = engine.rank.max_batched_tokens,
+      {.max_batched_tokens = pass_tokens(engine),
        .block_tokens = engine.rank.block_tokens,
        .max_model_len = deployed.deployment.rank.max_model_len,
        .memory_fraction = is_fixed ? std::optional<double>(1.0) : engine.capacity.memory_fraction,

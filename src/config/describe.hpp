@@ -54,6 +54,22 @@ void describe_caches(Fields& f, Engine& engine, CacheForm& caches);
 void describe_cache_versions(Fields& f, Engine& engine, CacheForm& caches);
 void set_caches(Fields& worker, Engine& engine, const CacheForm& caches);
 
+// What a worker's block says of SGLang, until its rules can be checked.
+struct SglangForm {
+  scheduler::SglangSettings settings = {};
+  std::optional<std::uint32_t> chunked_prefill_size = {};
+  std::optional<std::uint32_t> page_size = {};
+  bool has_frontend = false;
+  bool vision = false;
+  std::optional<std::uint64_t> vlm_cache_bytes = {};
+};
+// Fields of sglang and of scheduler, the defaults elsewhere that follow from them, and the rules
+// between them and the rest of the worker; the last one fills the settings of the rank.
+void describe_sglang(Fields& f, SglangForm& form);
+void describe_prefill_decode_interval(Fields& scheduler, SglangForm& form);
+void set_sglang_defaults(Engine& engine, const SglangForm& form);
+void set_sglang(Fields& worker, Engine& engine, const SglangForm& form);
+
 void describe(Fields& f, Form& form);
 void describe_traffic(Fields& f, TrafficForm& traffic);
 void describe_engine(Fields& f, Engine& engine);

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "config/describe.hpp"
+#include "perf/memory.hpp"
 
 namespace servecast::config {
 namespace {
@@ -29,14 +30,14 @@ void describe_parallelism(Fields& f, Engine& engine) {
   f.later("context", "1", "context parallelism is not supported yet");
 }
 
-void describe_scheduler(Fields& f, scheduler::RankConfig& rank) {
+void describe_scheduler(Fields& f, scheduler::RankConfig& rank, SglangForm& sglang) {
   f.whole("max_batched_tokens", rank.max_batched_tokens, {.min = 1},
           "Token budget of one forward pass of a rank.");
   f.whole("max_sequences", rank.max_sequences, {.min = 1}, "Requests that run at once on a rank.");
   f.whole("prefill_schedule_interval", rank.prefill_schedule_interval, {.min = 1},
           "A rank that decodes computes prompts only every so many passes; needs attention_data > "
           "1.");
-  f.later("prefill_decode_interval", "0", "goes only with engine.backend: sglang");
+  describe_prefill_decode_interval(f, sglang);
 }
 
 void describe_capacity(Fields& f, Capacity& capacity) {
@@ -71,8 +72,9 @@ void describe_capacity(Fields& f, Capacity& capacity) {
 }
 
 void describe_kv_cache(Fields& f, Engine& engine, CacheForm& caches) {
-  caches.block_size_is_given = f.whole("block_size", engine.rank.block_tokens,
-                                       {.min = 2, .max = 65536}, "Tokens of a KV block.");
+  caches.block_size_is_given =
+      f.whole("block_size", engine.rank.block_tokens, {.min = 1, .max = 65536},
+              "Tokens of a KV block; 1 goes only with sglang.");
   f.boolean("prefix_caching", engine.rank.prefix_caching, "Reuse the KV of equal prefixes.");
   f.whole("bytes_per_token", engine.kv_bytes_per_token, {.min = 1, .max = std::uint64_t{1} << 40},
           "KV bytes of a token on one GPU; auto takes them from the model.", "auto");
@@ -83,6 +85,9 @@ void describe_kv_cache(Fields& f, Engine& engine, CacheForm& caches) {
   f.later("g3_offload", "", "KV offload to disk is not supported yet");
   f.later("tiers", "", "KV cache tiers are not supported yet");
   f.later("kvcr", "", "pulling KV from peers is not supported yet");
+  if (f.is_clean() && engine.rank.block_tokens == 1 && engine.backend != EngineKind::Sglang)
+    f.refuse("block_size", fmt::format("must be from 2 to 65536 with engine.backend {}, not 1",
+                                       to_string(engine.backend)));
   if (!f.is_clean() || !engine.capacity.bytes || !engine.grouped.groups.empty()) return;
   if (!engine.kv_bytes_per_token) {
     f.refuse("bytes_per_token", "must be a number when capacity.bytes is given",
@@ -115,6 +120,8 @@ void describe_timing(Fields& f, Timing& timing) {
                          "Time of a pass that prefills, in ms.");
                   b.real("decode_ms", timing.fixed.decode_ms, {.max = kPassMsMax, .required = true},
                          "Time of a pass that decodes, in ms.");
+                  b.real("vision_ms", timing.fixed.vision_ms, {.max = kPassMsMax},
+                         "Time of each image that a pass encodes, in ms; with sglang.vision.");
                 },
                 {}},
                {"polynomial",
@@ -145,7 +152,7 @@ bool describe_ngram(Fields& f, scheduler::RankConfig& rank) {
         b.word<Kind>("kind", kind, {{"ngram", Kind::Ngram, {}}}, "How drafts are found.");
         b.whole("num_speculative_tokens", drafts, {.min = 1, .max = 5, .required = true},
                 "Draft tokens of one verification.");
-        b.numbers("acceptance_rates", speculation.rates, {.max = 1},
+        b.numbers("acceptance_rates", speculation.rates, {.max = 1, .required = true},
                   "Chance that each draft token is accepted when those before it were.");
         b.seed("seed", speculation.seed, "Seed of the draws.");
         if (!b.is_clean()) return;
@@ -232,8 +239,10 @@ void describe_engine_block(Fields& f, const Engine& engine, EngineKind owner, st
              fmt::format("remove the block, or set engine.backend to {}", to_string(owner)));
 }
 
-// Defaults that depend on the engine (engine-vllm.md 2).
+// Defaults that depend on the engine (engine-vllm.md 2, engine-sglang.md S1, product.md 9.7).
 void set_engine_defaults(Engine& engine) {
+  engine.capacity.memory_fraction = perf::default_memory_fraction(engine.backend);
+  if (engine.backend == EngineKind::Sglang) engine.rank.block_tokens = 1;
   if (engine.backend != EngineKind::TensorRtLlm) return;
   engine.rank.block_tokens = 32;
   engine.rank.rules = scheduler::kTrtllmRules;
@@ -254,10 +263,15 @@ void check_prefill_interval(Fields& f, const Engine& engine) {
 
 void describe_worker(Fields& f, Engine& engine) {
   CacheForm caches;
+  SglangForm sglang;
+  // Before scheduler and kv_cache, where sizes stand that this block may give by SGLang's names.
+  describe_engine_block(f, engine, EngineKind::Sglang, "Settings that only SGLang has.",
+                        [&](Fields& b) { describe_sglang(b, sglang); });
+  set_sglang_defaults(engine, sglang);
   f.mapping("parallelism", Presence::Defaulted, "How many GPUs and how they work together.",
             [&](Fields& b) { describe_parallelism(b, engine); });
   f.mapping("scheduler", Presence::Defaulted, "Limits of a forward pass.",
-            [&](Fields& b) { describe_scheduler(b, engine.rank); });
+            [&](Fields& b) { describe_scheduler(b, engine.rank, sglang); });
   f.mapping("kv_cache", Presence::Defaulted, "The KV cache of a rank.",
             [&](Fields& b) { describe_kv_cache(b, engine, caches); });
   f.mapping("timing", Presence::Defaulted, "How long forward passes take.",
@@ -267,7 +281,7 @@ void describe_worker(Fields& f, Engine& engine) {
   describe_engine_block(f, engine, EngineKind::TensorRtLlm, "Settings that only TensorRT-LLM has.",
                         describe_trtllm);
   set_caches(f, engine, caches);
-  f.later("sglang", "", other_backend(engine));
+  set_sglang(f, engine, sglang);
   f.later("startup_seconds", "0", "workers that start during a run are not supported yet");
   f.later("hardware", "", "goes only with engine.mode: disaggregated; set engine.hardware");
   f.later("context_length", "", "a limit per role is not supported yet; set engine.context_length");
@@ -311,7 +325,7 @@ void describe_engine(Fields& f, Engine& engine) {
   f.text("hardware", engine.hardware, "Name of the system, such as h200_sxm.");
   f.word<EngineKind>("backend", engine.backend,
                      {{"vllm", EngineKind::Vllm, {}},
-                      {"sglang", {}, "this engine is not supported yet"},
+                      {"sglang", EngineKind::Sglang, {}},
                       {"trtllm", EngineKind::TensorRtLlm, {}}},
                      "The inference engine whose scheduler is replayed.");
   set_engine_defaults(engine);
@@ -335,6 +349,9 @@ void describe_engine(Fields& f, Engine& engine) {
     w.later("encoder", "", "encoder workers are not supported yet");
     w.later("afd", "", "attention/FFN disaggregation is not supported");
   });
+  if (f.is_clean() && !engine.rank.chunked_prefill && engine.backend == EngineKind::Sglang)
+    f.refuse("enable_chunked_prefill", "false goes not together with backend: sglang",
+             "leave it at true");
   if (f.is_clean() && engine.rank.speculation && engine.timing.ratios.decode != 1.0)
     f.refuse("workers.aggregated.timing.decode_speedup_ratio",
              "must be 1 with nextn or speculation: tokens come faster by bursts already",
@@ -402,6 +419,10 @@ void describe_kv_eviction(Fields& f, Form& form) {
       "Which cached block is evicted first, on every worker: the one released first, or the one "
       "whose prefix the workload asks for latest, which no engine can know.");
   if (!f.is_clean() || form.kv_eviction_policy == EvictionPolicy::Lru) return;
+  if (form.engine.backend == EngineKind::Sglang)
+    f.refuse("kv_eviction_policy",
+             "belady goes not together with engine.backend: sglang, whose cache is a radix tree",
+             "remove one of them");
   if (!form.engine.rank.prefix_caching)
     f.refuse("kv_eviction_policy",
              "belady goes not together with engine.workers.aggregated.kv_cache.prefix_caching "

@@ -112,7 +112,8 @@ class Fields {
   // A list of mappings, each described by `fields`, which is called with a new item; null and an
   // absent list are empty. Returns whether the document has any.
   virtual bool list(std::string_view name, std::string_view help, const Describe& fields) = 0;
-  // A required list of numbers, each within `limits`.
+  // A list of numbers, each within `limits`. It may be absent unless they say that it is required;
+  // null is absent too then.
   virtual bool numbers(std::string_view name, std::vector<double>& values, const Real& limits,
                        std::string_view help) = 0;
   virtual bool mapping(std::string_view name, Presence presence, std::string_view help,

@@ -21,7 +21,7 @@ class Outliner final : public Fields {
   bool numbers(std::string_view name, std::vector<double>&, const Real& limits,
                std::string_view help) override {
     Outline& field = add(name, help, Outline::Kind::Numbers);
-    field.required = true;
+    field.required = limits.required;
     field.item = Item{.name = name, .help = help, .type = Item::Type::Real, .real = limits};
     return false;
   }

@@ -268,6 +268,22 @@ TEST(PassRows, HoldTheFieldsOfAPass) {
     "after":{"active":13,"inactive":0,"free":11,"running":1,"waiting":0}})"));
 }
 
+TEST(PassRows, TellSglangsRatioWhereThereIsOne) {
+  replay::PassRecord pass = a_pass();
+  pass.new_token_ratio = 0.6989966666666666;
+  EXPECT_EQ(passes_told({pass}).at(0)["after"]["new_token_ratio"], 0.6989966666666666);
+}
+
+TEST(PassRows, TellTheImagesOfAPassThatHasSome) {
+  replay::PassRecord pass = a_pass();
+  EXPECT_FALSE(passes_told({pass}).at(0).contains("images"));
+  EXPECT_FALSE(passes_told({pass}).at(0).contains("vision_ms"));
+  pass.images = 2;
+  pass.vision = {7'500'000};
+  EXPECT_EQ(passes_told({pass}).at(0)["images"], 2);
+  EXPECT_EQ(passes_told({pass}).at(0)["vision_ms"], 7.5);
+}
+
 TEST(PassRows, NameTheRankWhereAWorkerHasSeveral) {
   replay::PassRecord pass = a_pass();
   EXPECT_FALSE(passes_told({pass}).at(0).contains("dp_rank"));
@@ -320,6 +336,12 @@ TEST(KvEventRows, HoldStoredAndRemovedBlocks) {
   collector.on_kv_event(event);
   const auto more = rows_of(written([&](const Write& w) { return write_kv_events(collector, w); }));
   EXPECT_EQ(more.at(3)["dp_rank"], 3);
+
+  event.stored = true;
+  event.session = 17;
+  collector.on_kv_event(event);
+  const auto last = rows_of(written([&](const Write& w) { return write_kv_events(collector, w); }));
+  EXPECT_EQ(last.at(4)["session"], 17);
 }
 
 TEST(Canonical, HasFiveRootsInOrderAndNoHostTime) {

@@ -132,12 +132,17 @@ void append_row(std::string& out, const replay::PassRecord& record) {
     row.key(",\"kv_cache_capacity_bytes\":").number(record.kv_capacity_bytes);
     row.key(",\"kv_cache_used_bytes\":").number(record.kv_used_bytes);
   }
+  if (record.new_token_ratio) {
+    row.key(",\"new_token_ratio\":");
+    append_double(out, *record.new_token_ratio);
+  }
   row.key(",\"running\":").number(record.running);
   row.key(",\"waiting\":").number(record.waiting);
   row.key("},\"decode_count\":").number(record.decode_requests);
   row.key(",\"decode_ms\":").ms(record.decode.ns);
   append_rank(row, record.rank, record.ranks);
   row.key(",\"end_ms\":").ms(record.end);
+  if (record.images > 0) row.key(",\"images\":").number(record.images);
   row.key(",\"outputs\":").array(record.outputs, [&](const replay::PassRecord::Output& output) {
     row.key("[").number(output.request).key(",").number(output.tokens);
     row.key(output.completed ? ",1]" : ",0]");
@@ -165,6 +170,7 @@ void append_row(std::string& out, const replay::PassRecord& record) {
   row.key(",\"total_isl\":").number(record.total_isl);
   row.key(",\"total_length\":").number(record.total_length);
   row.key(",\"total_prefix\":").number(record.total_prefix);
+  if (record.images > 0) row.key(",\"vision_ms\":").ms(record.vision.ns);
   row.key(",\"worker\":").number(record.worker).key("}\n");
 }
 
@@ -186,7 +192,8 @@ void append_row(std::string& out, const replay::KvEventRecord& record) {
   if (record.stored) {
     row.key(",\"parent_hash\":");
     record.has_parent ? row.number(record.parent) : row.null();
-    row.key(",\"session\":null");
+    row.key(",\"session\":");
+    record.session ? row.number(*record.session) : row.null();
   }
   row.key(",\"time_ms\":").ms(record.at);
   row.key(record.stored ? ",\"type\":\"stored\"" : ",\"type\":\"removed\"");
