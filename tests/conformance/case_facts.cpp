@@ -33,6 +33,13 @@ class Facts {
     const std::string text = moment_text(actual);
     tell(*want, key, text, matches(*want, actual));
   }
+  // A number that is computed in doubles; without one there is no such fact.
+  void real(std::string_view key, const std::optional<double>& actual) {
+    const Value* want = take(key);
+    if (want == nullptr) return;
+    tell(*want, key, actual ? fmt::format("{}", *actual) : "not told",
+         actual && close(*actual, want->number()));
+  }
   void moments(std::string_view key, const std::vector<Time>& actual) {
     const Value* want = take(key);
     if (want == nullptr) return;
@@ -152,6 +159,8 @@ void request_facts(Facts& facts, const RecordedRequest& request, const Recording
 void pass_facts(Facts& facts, const replay::PassRecord& p) {
   facts.moment("start_ms", p.start);
   facts.moment("end_ms", p.end);
+  facts.count("images", p.images);
+  facts.moment("vision_ms", Time{} + p.vision);
   facts.moment("prefill_ms", Time{} + p.prefill);
   facts.moment("decode_ms", Time{} + p.decode);
   facts.count("prefill_requests", p.prefill_requests);
@@ -188,6 +197,7 @@ void pass_facts(Facts& facts, const replay::PassRecord& p) {
   facts.count("cached_bytes", p.kv_cached_bytes);
   facts.count("running", p.running);
   facts.count("waiting", p.waiting);
+  facts.real("new_token_ratio", p.new_token_ratio);
 }
 
 // A block hash is named after the event that stored it first: e0b1 = second block of event 0.
@@ -206,6 +216,7 @@ void event_facts(Facts& facts, const replay::KvEventRecord& event, const Recordi
   facts.word("kind", event.stored ? "stored" : "removed");
   facts.count("count", event.blocks.size());
   facts.count("group", event.group.value_or(0));
+  facts.word("session", event.session ? number(*event.session) : "none");
   facts.word("parent", event.has_parent ? block_name(run, event, event.parent) : "none");
   Rows blocks;
   for (const auto& block : event.blocks) {

@@ -11,56 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/mismatch.hpp"
 #include "conformance/naive_summary.hpp"
 
 namespace servecast::test {
 namespace {
-
-// Remembers the first mismatch; later calls do nothing.
-class Mismatch {
- public:
-  explicit Mismatch(std::string subject) : subject_(std::move(subject)) {}
-
-  void moment(std::string_view name, Time actual, std::optional<double> expected) {
-    if (actual == kNever && !expected) return;
-    if (actual != kNever && expected && std::abs(to_ms(actual) - *expected) <= kToleranceMs) return;
-    tell(name, actual == kNever ? "never" : fmt::format("{}", to_ms(actual)),
-         expected ? fmt::format("{}", *expected) : "never");
-  }
-  void milliseconds(std::string_view name, Duration actual, double expected) {
-    if (std::abs(to_ms(actual) - expected) <= kToleranceMs) return;
-    tell(name, fmt::format("{}", to_ms(actual)), fmt::format("{}", expected));
-  }
-  template <class A, class B>
-  void exact(std::string_view name, const A& actual, const B& expected) {
-    if (std::cmp_equal(actual, expected)) return;
-    tell(name, fmt::format("{}", actual), fmt::format("{}", expected));
-  }
-  void word(std::string_view name, std::string_view actual, std::string_view expected) {
-    if (actual != expected) tell(name, std::string(actual), std::string(expected));
-  }
-  // Lists of numbers, one row each.
-  void rows(std::string_view name, const std::vector<std::vector<std::uint64_t>>& actual,
-            const std::vector<std::vector<std::uint64_t>>& expected) {
-    if (actual == expected) return;
-    std::size_t i = 0;
-    while (i < actual.size() && i < expected.size() && actual[i] == expected[i]) ++i;
-    const auto at = [i](const std::vector<std::vector<std::uint64_t>>& list) {
-      return i < list.size() ? fmt::format("[{}]", fmt::join(list[i], ", "))
-                             : "the end of the list";
-    };
-    tell(fmt::format("{}[{}]", name, i), at(actual), at(expected));
-  }
-  std::optional<std::string> take() { return std::move(found_); }
-
- private:
-  void tell(std::string_view name, const std::string& actual, const std::string& expected) {
-    if (found_) return;
-    found_ = fmt::format("{}: {} is {}, expected {}", subject_, name, actual, expected);
-  }
-  std::string subject_;
-  std::optional<std::string> found_;
-};
 
 std::optional<std::string> row_mismatch(std::size_t row, const ExpectedRequest& want,
                                         const replay::RequestRecord& got) {
@@ -82,7 +37,7 @@ std::optional<std::string> row_mismatch(std::size_t row, const ExpectedRequest& 
   return m.take();
 }
 
-using Rows = std::vector<std::vector<std::uint64_t>>;
+using Rows = Mismatch::Rows;
 
 Rows rows_of(const std::vector<replay::PassRecord::Scheduled>& list) {
   Rows out;

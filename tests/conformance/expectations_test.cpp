@@ -192,7 +192,8 @@ TEST(TextCase, NamesFactsThatDoNotHold) {
         "{request: 0, tokens_reused: 4}", "{request: 0, tokns_reused: 0}",
         "{request: 1, status: completed}", "{pass: 1, scheduled: [[0, 4, 6]]}",
         "{pass: 2, decode_ms: 2}", "{pass: 0, preempted: [0]}", "{event: 0, kind: stored}",
-        "{pool: 0, active: 1}", "{totals: {passes: 3}}", "{totals: {gaps_ms: [[3, 1]]}}"}) {
+        "{pass: 0, new_token_ratio: 0.7}", "{pool: 0, active: 1}", "{totals: {passes: 3}}",
+        "{totals: {gaps_ms: [[3, 1]]}}"}) {
     EXPECT_EQ(broken_expectations(case_of(facts), one_request()).size(), 1U) << facts;
   }
 }
@@ -203,17 +204,66 @@ TEST(TextCase, RefusesExpectationsThatCheckNothing) {
   EXPECT_THROW(case_of("{request: 0, request: 1}"), std::runtime_error);
 }
 
+TEST(TextCase, TellsTheRatioOfAPassAndTheSessionOfAnEvent) {
+  Recording run = one_request();
+  run.passes[1].new_token_ratio = 0.6989966666666666;
+  replay::KvEventRecord event;
+  event.stored = true;
+  event.session = 7;
+  run.events = {event, {}};
+  run.events[1].event = 1;
+  for (const char* facts : {"{pass: 1, new_token_ratio: 0.69899667}", "{event: 0, session: 7}",
+                            "{event: 1, session: none}"})
+    EXPECT_EQ(broken_expectations(case_of(facts), run), std::vector<std::string>{}) << facts;
+  for (const char* facts :
+       {"{pass: 1, new_token_ratio: 0.699}", "{event: 0, session: 6}", "{event: 0, session: none}"})
+    EXPECT_EQ(broken_expectations(case_of(facts), run).size(), 1U) << facts;
+}
+
+replay::Deployment engine_of(const std::string& sglang) {
+  const TraceFile file("{blocks: 8, block_tokens: 4, prefill_ms: 10, decode_ms: 2, sglang: {" +
+                       sglang + "}}");
+  replay::Deployment out;
+  read_engine(read_yaml(file.path()).at(0), out);
+  return out;
+}
+
+TEST(TextCase, SetsAnSglangRank) {
+  EXPECT_TRUE(engine_of("").rank.sglang);
+  const scheduler::SglangSettings set =
+      *engine_of(
+           "schedule_policy: lpm, policy_seed: 1, chunked_prefill_size: 2, max_prefill_tokens: 3, "
+           "clip_max_new_tokens: 4, schedule_conservativeness: 0.5, retract_decode_steps: 6, "
+           "decode_log_interval: 7, prefill_decode_interval: 8, enable_mixed_chunk: true, "
+           "host_loop: true, fidelity: exact")
+           .rank.sglang;
+  EXPECT_EQ(set.policy, scheduler::SglangPolicy::Lpm);
+  EXPECT_EQ(set.policy_seed, 1U);
+  EXPECT_EQ(set.chunked_prefill_size, 2U);
+  EXPECT_EQ(set.max_prefill_tokens, 3U);
+  EXPECT_EQ(set.clip_max_new_tokens, 4U);
+  EXPECT_EQ(set.schedule_conservativeness, 0.5);
+  EXPECT_EQ(set.retract_decode_steps, 6U);
+  EXPECT_EQ(set.decode_log_interval, 7U);
+  EXPECT_EQ(set.prefill_decode_interval, 8U);
+  EXPECT_TRUE(set.mixed_chunk && set.host_loop);
+  EXPECT_EQ(set.fidelity, scheduler::Fidelity::Exact);
+  EXPECT_THROW(engine_of("chunk: 3"), std::runtime_error);
+  EXPECT_THROW(engine_of("schedule_policy: sjf"), std::runtime_error);
+}
+
 TEST(TextCase, SpellsSharedPromptsWithSharedBlocks) {
   TextCase text_case;
   text_case.requests.resize(2);
   text_case.requests[0].prompt = 8;
   text_case.requests[1].prompt = 6;
   text_case.requests[1].same_tokens = 4;
+  text_case.requests[1].extra_key = "a";
   EXPECT_EQ(mooncake_text(text_case, 4),
             "{\"session_id\": \"s0\", \"input_length\": 8, \"output_length\": 0, \"timestamp\": 0, "
             "\"hash_ids\": [0, 1]}\n"
             "{\"session_id\": \"s1\", \"input_length\": 6, \"output_length\": 0, \"timestamp\": 0, "
-            "\"hash_ids\": [0, 1000001]}\n");
+            "\"extra_key\": \"a\", \"hash_ids\": [0, 1000001]}\n");
 }
 
 }  // namespace

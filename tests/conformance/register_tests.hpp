@@ -26,6 +26,7 @@ inline void register_test(const std::string& suite, const std::string& name,
 }
 
 void register_shared_vllm_tests();
+void register_shared_sglang_tests();
 void register_text_cases();
 void register_table_cases();
 

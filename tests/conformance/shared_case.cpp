@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/shared_case.hpp"
 
-#include <zlib.h>
-
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <tuple>
 
-#include "perf/timers.hpp"
+#include "conformance/shared_files.hpp"
 
 namespace servecast::test {
 namespace {
@@ -21,57 +14,8 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("cannot read " + path.string());
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::string read_gzip(const fs::path& path) {
-  const gzFile file = gzopen(path.c_str(), "rb");
-  if (file == nullptr) throw std::runtime_error("cannot read " + path.string());
-  std::string text;
-  std::array<char, 65536> buffer;
-  int count = 0;
-  while ((count = gzread(file, buffer.data(), buffer.size())) > 0) {
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-  }
-  gzclose(file);
-  if (count < 0) throw std::runtime_error("damaged: " + path.string());
-  return text;
-}
-
-template <class Visit>
-void each_line(const std::string& text, Visit visit) {
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    if (end > begin)
-      visit(json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
-                        text.begin() + static_cast<std::ptrdiff_t>(end)));
-    begin = end + 1;
-  }
-}
-
-std::optional<double> moment(const json& value) {
-  return value.is_null() ? std::nullopt : std::optional(value.get<double>());
-}
-
-// The reference ignores block ids beyond those that a prompt needs; the product refuses such rows
-// (decisions.md 9b), so the surplus is left out.
-std::shared_ptr<const TraceFile> read_trace(const fs::path& path, std::size_t block_tokens) {
-  std::string text;
-  each_line(read_text(path), [&](json row) {
-    json& ids = row.at("hash_ids");
-    const std::size_t needed =
-        (row.at("input_length").get<std::size_t>() + block_tokens - 1) / block_tokens;
-    while (ids.size() > needed) ids.erase(ids.size() - 1);
-    text += row.dump() + "\n";
-  });
-  return std::make_shared<const TraceFile>(text);
-}
-
 void read_args(const json& args, const fs::path& trace, SharedCase& out) {
-  out.trace = read_trace(trace, args.at("trace_block_size"));
+  out.trace = cut_trace(trace, args.at("trace_block_size"));
   workload::TraceSource source;
   source.path = out.trace->path();
   out.spec.load.kind = workload::Load::Kind::TraceTimestamps;
@@ -103,13 +47,7 @@ void read_args(const json& args, const fs::path& trace, SharedCase& out) {
       out.spec.load.kind = workload::Load::Kind::Concurrency;
       out.spec.load.concurrency = value;
     } else if (key == "timing") {
-      const std::string timing = value;
-      perf::FixedDurations fixed;
-      const bool is_fixed =
-          std::sscanf(timing.c_str(), "fixed:%lf,%lf", &fixed.prefill_ms, &fixed.decode_ms) == 2;
-      if (!is_fixed && timing != "polynomial") throw std::runtime_error("timing " + timing);
-      out.deployment.timer =
-          is_fixed ? perf::fixed_timer(fixed).value() : perf::polynomial_timer().value();
+      out.deployment.timer = read_timer(value);
     } else {
       throw std::runtime_error("args.json has the unknown key " + key);
     }
@@ -178,15 +116,6 @@ void read_summary(const json& summary, SharedCase& out) {
 }
 
 }  // namespace
-
-std::optional<fs::path> shared_vllm_folder() {
-  const char* data = std::getenv("SERVECAST_DATA");
-  const fs::path base =
-      data != nullptr ? fs::path(data) / ".." : fs::path(SERVECAST_SOURCE_DIR) / ".." / "shared";
-  fs::path folder = base / "conformance" / "vllm";
-  if (!fs::is_directory(folder)) return std::nullopt;
-  return folder;
-}
 
 std::vector<fs::path> shared_vllm_cases(const fs::path& folder) {
   std::vector<fs::path> large;

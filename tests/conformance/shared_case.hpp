@@ -53,9 +53,6 @@ struct SharedCase {
   std::vector<ExpectedPass> passes;  // by worker, then pass; empty when the case has none
 };
 
-// The folder of the cases, if this machine has it: beside SERVECAST_DATA, else beside the sources.
-std::optional<std::filesystem::path> shared_vllm_folder();
-
 // Every case folder, five large ones first, then micro/.
 std::vector<std::filesystem::path> shared_vllm_cases(const std::filesystem::path& folder);
 

@@ -11,6 +11,7 @@
 #include "conformance/expectations.hpp"
 #include "conformance/register_tests.hpp"
 #include "conformance/shared_case.hpp"
+#include "conformance/shared_files.hpp"
 #include "report/report.hpp"
 #include "support/audit.hpp"
 #include "support/recording.hpp"
@@ -66,7 +67,7 @@ void run_case(const std::filesystem::path& folder) {
 }  // namespace
 
 void register_shared_vllm_tests() {
-  const auto folder = shared_vllm_folder();
+  const auto folder = shared_folder("vllm");
   if (!folder) {
     register_test("SharedVllm", "all", [] {
       GTEST_SKIP() << "the shared conformance cases are not on this machine: neither beside "

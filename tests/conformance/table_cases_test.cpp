@@ -78,9 +78,10 @@ void check_hashes(const Value& row) {
 
 void check_timer(const Value& row) {
   row.only({"prefill_tokens", "decode_context", "capacity_tokens", "fixed_decode_ms", "speedup",
-            "ms", "refused"});
+            "decode_speedup", "ms", "refused"});
   perf::SpeedRatios ratios;
   if (const Value* speedup = row.find("speedup")) ratios.step = speedup->number();
+  if (const Value* decode = row.find("decode_speedup")) ratios.decode = decode->number();
   const Value* fixed = row.find("fixed_decode_ms");
   const auto timer = fixed != nullptr ? perf::fixed_timer({.decode_ms = fixed->number()}, ratios)
                                       : perf::polynomial_timer(ratios);

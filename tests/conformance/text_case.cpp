@@ -10,6 +10,7 @@
 
 #include "cache/grouped_gate.hpp"
 #include "conformance/case_facts.hpp"
+#include "conformance/shared_sglang.hpp"
 #include "perf/timers.hpp"
 
 namespace servecast::test {
@@ -25,9 +26,10 @@ std::shared_ptr<const perf::StepTimer> read_timer(const Value& engine) {
   const Value* timing = engine.find("timing");
   if (timing != nullptr && timing->scalar == "polynomial") return perf::polynomial_timer().value();
   if (timing != nullptr) timing->refuse("timing is polynomial, or prefill_ms and decode_ms");
-  return perf::fixed_timer({.prefill_ms = engine.at("prefill_ms").number(),
-                            .decode_ms = engine.at("decode_ms").number()})
-      .value();
+  perf::FixedDurations fixed{.prefill_ms = engine.at("prefill_ms").number(),
+                             .decode_ms = engine.at("decode_ms").number()};
+  if (const Value* v = engine.find("vision_ms")) fixed.vision_ms = v->number();
+  return perf::fixed_timer(fixed).value();
 }
 
 scheduler::StateCacheSettings read_state(const Value& state) {
@@ -67,6 +69,54 @@ cache::KvGroup read_group(const Value& value) {
   return group;
 }
 
+std::vector<scheduler::FrontendStage> read_frontend(const Value& frontend) {
+  frontend.only({"stages"});
+  std::vector<scheduler::FrontendStage> stages;
+  for (const Value& stage : frontend.at("stages").list) {
+    stage.only({"workers", "service_ms", "concurrency_scale"});
+    scheduler::FrontendStage& out = stages.emplace_back();
+    if (const Value* v = stage.find("workers")) out.workers = small(*v);
+    out.service_ms = stage.at("service_ms").number();
+    if (const Value* scales = stage.find("concurrency_scale")) {
+      for (const Value& scale : scales->list) out.concurrency_scale.push_back(scale.number());
+    }
+  }
+  return stages;
+}
+
+// Names as in the configuration's block of the same name.
+scheduler::SglangSettings read_sglang(const Value& sglang) {
+  sglang.only({"schedule_policy", "policy_seed", "chunked_prefill_size", "max_prefill_tokens",
+               "clip_max_new_tokens", "schedule_conservativeness", "retract_decode_steps",
+               "decode_log_interval", "prefill_decode_interval", "enable_mixed_chunk", "host_loop",
+               "fidelity", "frontend", "vision", "vlm_cache_bytes"});
+  scheduler::SglangSettings out;
+  const std::pair<std::string_view, std::uint32_t*> counts[] = {
+      {"chunked_prefill_size", &out.chunked_prefill_size},
+      {"max_prefill_tokens", &out.max_prefill_tokens},
+      {"clip_max_new_tokens", &out.clip_max_new_tokens},
+      {"retract_decode_steps", &out.retract_decode_steps},
+      {"decode_log_interval", &out.decode_log_interval},
+      {"prefill_decode_interval", &out.prefill_decode_interval}};
+  for (const auto& [key, count] : counts) {
+    if (const Value* v = sglang.find(key)) *count = small(*v);
+  }
+  if (const Value* v = sglang.find("schedule_policy")) out.policy = sglang_policy(v->scalar);
+  if (const Value* v = sglang.find("policy_seed")) out.policy_seed = v->count();
+  if (const Value* v = sglang.find("schedule_conservativeness"))
+    out.schedule_conservativeness = v->number();
+  if (const Value* v = sglang.find("enable_mixed_chunk")) out.mixed_chunk = v->flag();
+  if (const Value* v = sglang.find("host_loop")) out.host_loop = v->flag();
+  if (const Value* v = sglang.find("frontend")) out.frontend = read_frontend(*v);
+  if (const Value* v = sglang.find("vision"); v != nullptr && v->flag()) out.vision.emplace();
+  if (const Value* v = sglang.find("vlm_cache_bytes")) out.vision->cache_bytes = v->count();
+  if (const Value* v = sglang.find("fidelity")) {
+    if (v->scalar != "exact") v->refuse("a fidelity other than compat is exact");
+    out.fidelity = scheduler::Fidelity::Exact;
+  }
+  return out;
+}
+
 // Groups with prefix caching when they have a unit; the gate has the last word.
 void read_grouped(const Value& grouped, scheduler::RankConfig& rank) {
   grouped.only({"groups", "bytes", "blocks", "unit", "version", "key_output_blocks"});
@@ -98,10 +148,27 @@ void read_grouped(const Value& grouped, scheduler::RankConfig& rank) {
 }  // namespace
 
 void read_engine(const Value& engine, replay::Deployment& out) {
-  engine.only({"rules", "policy", "acceptance_rates", "drafter", "blocks", "block_tokens",
-               "max_sequences", "max_batched_tokens", "max_model_len", "prefix_caching",
-               "chunked_prefill", "preemption", "attention_data", "prefill_schedule_interval",
-               "timing", "prefill_ms", "decode_ms", "state", "grouped"});
+  engine.only({"rules",
+               "policy",
+               "acceptance_rates",
+               "drafter",
+               "blocks",
+               "block_tokens",
+               "max_sequences",
+               "max_batched_tokens",
+               "max_model_len",
+               "prefix_caching",
+               "chunked_prefill",
+               "preemption",
+               "attention_data",
+               "prefill_schedule_interval",
+               "timing",
+               "prefill_ms",
+               "decode_ms",
+               "vision_ms",
+               "state",
+               "grouped",
+               "sglang"});
   scheduler::RankConfig& rank = out.rank;
   if (const Value* v = engine.find("rules")) {
     if (v->scalar != "trtllm") v->refuse("rules other than vLLM's are trtllm");
@@ -140,6 +207,7 @@ void read_engine(const Value& engine, replay::Deployment& out) {
     if (v->scalar != "priority") v->refuse("a policy other than first come is priority");
     rank.policy = scheduler::SchedulingPolicy::Priority;
   }
+  if (const Value* v = engine.find("sglang")) rank.sglang = read_sglang(*v);
   if (const Value* v = engine.find("state")) rank.state = read_state(*v);
   if (grouped != nullptr) read_grouped(*grouped, rank);
   out.timer = read_timer(engine);
@@ -158,13 +226,22 @@ void read_router(const Value& router, replay::Deployment& out) {
   out.router.policy = it->second;
 }
 
+workload::Image read_image(const Value& image) {
+  image.only({"id", "start", "end", "bytes"});
+  return {.identity = image.at("id").count(),
+          .start = small(image.at("start")),
+          .end = small(image.at("end")),
+          .bytes = image.at("bytes").count()};
+}
+
 CaseRequest read_request(const Value& value, std::size_t index,
                          const std::vector<CaseRequest>& before, std::uint32_t trace_block) {
   value.only({"at_ms", "after", "delay_ms", "prompt", "prompt_same_as", "same_tokens", "ids",
-              "output", "output_tokens", "priority", "cancel_after_ms"});
+              "output", "output_tokens", "priority", "cancel_after_ms", "extra_key", "images"});
   CaseRequest out;
   if (const Value* v = value.find("priority"))
     out.priority = static_cast<std::int32_t>(v->number());
+  if (const Value* v = value.find("extra_key")) out.extra_key = v->scalar;
   if (const Value* v = value.find("cancel_after_ms")) out.cancel_after_ms = v->number();
   if (const Value* v = value.find("at_ms")) out.at_ms = v->number();
   if (const Value* v = value.find("after")) {
@@ -200,6 +277,9 @@ CaseRequest read_request(const Value& value, std::size_t index,
     out.output = static_cast<std::uint32_t>(out.output_tokens.size());
   } else {
     out.output = small(value.at("output"));
+  }
+  if (const Value* images = value.find("images")) {
+    for (const Value& image : images->list) out.images.push_back(read_image(image));
   }
   return out;
 }
@@ -284,6 +364,13 @@ std::string mooncake_text(const TextCase& text_case, std::uint32_t block_tokens)
     }
     if (request.cancel_after_ms)
       out += fmt::format(R"("cancel_after": {}, )", *request.cancel_after_ms);
+    if (!request.extra_key.empty()) out += fmt::format(R"("extra_key": "{}", )", request.extra_key);
+    for (std::size_t i = 0; i < request.images.size(); ++i) {
+      const workload::Image& image = request.images[i];
+      out += fmt::format(R"({}{{"id": {}, "start": {}, "end": {}, "bytes": {}}}{})",
+                         i == 0 ? "\"images\": [" : ", ", image.identity, image.start, image.end,
+                         image.bytes, i + 1 == request.images.size() ? "], " : "");
+    }
     if (request.priority != 0) out += fmt::format(R"("priority": {}, )", request.priority);
     out += fmt::format("\"hash_ids\": [{}]}}\n", fmt::join(own, ", "));
   }

@@ -23,10 +23,12 @@ struct CaseRequest {
   std::uint32_t output = 0;
   std::int32_t priority = 0;
   std::optional<double> cancel_after_ms;
+  std::string extra_key;          // adapter or tenant; empty: none
   std::uint32_t same_tokens = 0;  // leading tokens that equal those of request `same_as`
   std::uint32_t same_as = 0;
   std::vector<std::uint64_t> ids;            // trace block ids; empty: own content, then `same_as`
   std::vector<std::uint32_t> output_tokens;  // authored
+  std::vector<workload::Image> images;
 };
 
 struct TextCase {
