@@ -208,6 +208,7 @@ void mark(Marks& marks, const Scenario& scenario, const Recording& run) {
   mark_state(marks, scenario, run);
   mark_grouped(marks, scenario, run);
   mark_cancellations(marks, run);
+  mark_sglang(marks, scenario, run);
 }
 
 }  // namespace servecast::test

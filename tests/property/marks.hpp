@@ -17,4 +17,7 @@ using Marks = std::map<std::string_view, std::uint64_t>;
 // need be.
 void mark(Marks& marks, const Scenario& scenario, const Recording& run);
 
+// Those of SGLang ranks (marks_sglang.cpp).
+void mark_sglang(Marks& marks, const Scenario& scenario, const Recording& run);
+
 }  // namespace servecast::test

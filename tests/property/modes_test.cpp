@@ -19,7 +19,7 @@
 namespace servecast::test {
 namespace {
 
-constexpr std::uint64_t kRunsDefault = 20'000;
+constexpr std::uint64_t kRunsDefault = 30'000;
 constexpr std::uint64_t kShards = 4;
 constexpr int kFailuresMax = 3;  // later ones tell nothing new
 // Once in some 10,000 runs; cases/planned-passes.yaml holds one that has it.

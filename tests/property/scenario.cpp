@@ -129,6 +129,16 @@ std::uint32_t output_length(Dice& dice) {
   return dice.percent(25) ? dice.from(0, 2) : dice.from(1, dice.percent(30) ? 40 : 12);
 }
 
+// The rows spelled so far are the workload, each at its time.
+void replay_rows(Scenario& out, workload::TraceSource source) {
+  out.trace = std::make_shared<const TraceFile>(out.trace_text);
+  source.path = out.trace->path();
+  out.spec.source = source;
+  out.spec.stop = {};
+  out.spec.load = {};
+  out.spec.load.kind = workload::Load::Kind::TraceTimestamps;
+}
+
 // Often at the end of a pass, or one nanosecond beside it.
 double patience(Dice& dice) {
   const double ms = dice.from(1, dice.percent(50) ? 12 : 80);
@@ -179,11 +189,7 @@ void make_trace(Dice& dice, Scenario& out) {
     all.push_back(row);
     out.trace_text += spell(row);
   }
-  out.trace = std::make_shared<const TraceFile>(out.trace_text);
-  source.path = out.trace->path();
-  out.spec.source = source;
-  out.spec.stop = {};
-  out.spec.load.kind = workload::Load::Kind::TraceTimestamps;
+  replay_rows(out, source);
   if (dice.percent(40)) {
     out.spec.load.kind = workload::Load::Kind::Concurrency;
     out.spec.load.concurrency = dice.from(1, 6);
@@ -211,11 +217,7 @@ void make_crowd(Dice& dice, Scenario& out) {
     row.at_ms = dice.from(0, 3) * 5;
     out.trace_text += spell(row);
   }
-  out.trace = std::make_shared<const TraceFile>(out.trace_text);
-  source.path = out.trace->path();
-  out.spec.source = source;
-  out.spec.stop = {};
-  out.spec.load.kind = workload::Load::Kind::TraceTimestamps;
+  replay_rows(out, source);
 }
 
 // Long answers over a small pool and a budget that cuts recomputation into chunks: preempted
@@ -242,11 +244,7 @@ void make_squeeze(Dice& dice, Scenario& out) {
     if (dice.percent(15)) row.cancel_after_ms = patience(dice);
     out.trace_text += spell(row);
   }
-  out.trace = std::make_shared<const TraceFile>(out.trace_text);
-  source.path = out.trace->path();
-  out.spec.source = source;
-  out.spec.stop = {};
-  out.spec.load.kind = workload::Load::Kind::TraceTimestamps;
+  replay_rows(out, source);
 }
 
 workload::Length make_length(Dice& dice, std::uint32_t max) {
@@ -418,12 +416,7 @@ void make_texts(Dice& dice, Scenario& out) {
     if (dice.percent(10)) row.cancel_after_ms = patience(dice);
     out.trace_text += spell(row);
   }
-  out.trace = std::make_shared<const TraceFile>(out.trace_text);
-  source.path = out.trace->path();
-  out.spec.source = source;
-  out.spec.stop = {};
-  out.spec.load = {};
-  out.spec.load.kind = workload::Load::Kind::TraceTimestamps;
+  replay_rows(out, source);
 }
 
 std::string groups_text(const scheduler::RankConfig& rank) {
@@ -460,6 +453,80 @@ void make_oracle(Dice& dice, Scenario& out) {
     out.deployment.kv_eviction_policy = replay::EvictionPolicy::Lru;
 }
 
+std::string sglang_text(const scheduler::RankConfig& rank) {
+  if (!rank.sglang) return "";
+  const scheduler::SglangSettings& s = *rank.sglang;
+  return fmt::format(
+      "sglang policy {}, chunk {}, prefill tokens {}, clip {}, conservativeness {}, reserve {}, "
+      "flush every {}, interval {}, mixed {}, host loop {}, {}, {} drafts; ",
+      static_cast<int>(s.policy), s.chunked_prefill_size, s.max_prefill_tokens,
+      s.clip_max_new_tokens, s.schedule_conservativeness, s.retract_decode_steps,
+      s.decode_log_interval, s.prefill_decode_interval, s.mixed_chunk, s.host_loop,
+      s.fidelity == scheduler::Fidelity::Exact ? "exact" : "compat",
+      rank.speculation ? rank.speculation->rates.size() : 0);
+}
+
+// Short prompts that all start at once in small pages: when memory runs out one victim is not
+// enough.
+void make_shortage(Dice& dice, Scenario& out) {
+  scheduler::RankConfig& rank = out.deployment.rank;
+  rank.block_tokens = dice.from(1, 2);
+  rank.blocks = dice.from(20, 40) / rank.block_tokens;
+  rank.max_sequences = 12;
+  rank.max_model_len = std::nullopt;
+  rank.sglang->schedule_conservativeness = 0;
+  rank.sglang->chunked_prefill_size = out.deployment.ranks_per_worker * 40;
+  rank.sglang->max_prefill_tokens = 40;
+  rank.sglang->clip_max_new_tokens = dice.from(1, 3);
+  workload::TraceSource source;
+  source.block_size = 1;
+  out.trace_text.clear();
+  for (std::uint32_t i = 0, rows = dice.from(6, 14); i < rows; ++i) {
+    Row row;
+    row.input = dice.from(1, 3);
+    for (std::uint32_t t = 0; t < row.input; ++t) row.ids.push_back(dice.from(0, 9));
+    row.output = dice.from(4, 16);
+    row.at_ms = dice.from(0, 1);
+    out.trace_text += spell(row);
+  }
+  replay_rows(out, source);
+}
+
+// The same kinds of workloads on an SGLang rank. Chunks hold a page at least.
+void make_sglang(Dice& dice, Scenario& out) {
+  scheduler::RankConfig& rank = out.deployment.rank;
+  using scheduler::SglangPolicy;
+  scheduler::RankConfig config;
+  config.block_tokens = dice.percent(40) ? 1 : dice.from(2, 6);
+  config.blocks = rank.blocks * rank.block_tokens / config.block_tokens + dice.from(1, 12);
+  config.max_sequences = rank.max_sequences;
+  config.max_model_len = rank.max_model_len;
+  config.prefix_caching = rank.prefix_caching;
+  scheduler::SglangSettings& sglang = config.sglang.emplace();
+  sglang.policy = dice.one_of({SglangPolicy::Fcfs, SglangPolicy::Fcfs, SglangPolicy::Fcfs,
+                               SglangPolicy::Lpm, SglangPolicy::DfsWeight, SglangPolicy::Lof,
+                               SglangPolicy::Random, SglangPolicy::Priority});
+  sglang.chunked_prefill_size =
+      out.deployment.ranks_per_worker * (config.block_tokens + dice.from(0, 40));
+  sglang.max_prefill_tokens = dice.from(1, 60);
+  sglang.clip_max_new_tokens = dice.percent(50) ? dice.from(1, 20) : 4096;
+  sglang.schedule_conservativeness = dice.one_of({0.0, 0.1, 0.3, 1.0, 2.0});
+  sglang.retract_decode_steps = dice.one_of({20U, 1U, 3U});
+  sglang.decode_log_interval = dice.from(1, 12);
+  if (dice.percent(25)) sglang.prefill_decode_interval = dice.from(1, 4);
+  if (dice.percent(35)) sglang.fidelity = scheduler::Fidelity::Exact;
+  const bool one_rank = out.deployment.ranks_per_worker == 1;
+  if (rank.speculation && dice.percent(50)) {
+    config.speculation = rank.speculation;
+  } else if (one_rank && sglang.prefill_decode_interval == 0 && dice.percent(25)) {
+    sglang.host_loop = true;
+  } else if (dice.percent(20)) {
+    sglang.mixed_chunk = true;
+  }
+  rank = config;
+  if (dice.percent(10)) make_shortage(dice, out);
+}
+
 }  // namespace
 
 Scenario scenario(std::uint64_t seed) {
@@ -492,24 +559,30 @@ Scenario scenario(std::uint64_t seed) {
   if (kind >= 70 && dice.percent(25)) out.spec.cancel_after_ms = patience(dice);
   make_group(dice, out.deployment);
   const bool plain = !out.deployment.rank.rules.promises_output && !out.deployment.rank.speculation;
-  if (plain && dice.percent(20)) {
+  if (plain && dice.percent(28)) {
     make_state(dice, out.deployment.rank);
     if (dice.percent(75)) make_texts(dice, out);
   } else if (plain && dice.percent(25)) {
     if (dice.percent(75)) make_texts(dice, out);
     make_grouped(dice, out.deployment.rank);
   }
-  make_oracle(dice, out);
+  // What only vLLM has is rare enough.
+  if (dice.percent(out.deployment.rank.state || out.deployment.rank.grouped ? 20 : 40)) {
+    make_sglang(dice, out);
+  } else {
+    make_oracle(dice, out);
+  }
 
   const scheduler::RankConfig& rank = out.deployment.rank;
   out.settings = fmt::format(
-      "{}{} rules, {} blocks of {}, {} sequences, budget {}, model length {}, caching {}, chunked "
+      "{}{}{} rules, {} blocks of {}, {} sequences, budget {}, model length {}, caching {}, "
+      "chunked "
       "{}, {}, states of {} blocks (unit {}, {}), "
       "eviction {}, prefill {} ms, "
       "decode {} ms{}, {} workers of {} ranks, prefill interval {}, router {}, source {}, load {} "
       "(concurrency {}), cap {}, runs of {}",
-      groups_text(rank), rank.rules.promises_output ? "trtllm" : "vllm", rank.blocks,
-      rank.block_tokens, rank.max_sequences, rank.max_batched_tokens,
+      sglang_text(rank), groups_text(rank), rank.rules.promises_output ? "trtllm" : "vllm",
+      rank.blocks, rank.block_tokens, rank.max_sequences, rank.max_batched_tokens,
       rank.max_model_len.value_or(0), rank.prefix_caching, rank.chunked_prefill,
       rank.preemption_mode == scheduler::PreemptionMode::Fifo ? "fifo" : "lifo",
       rank.state ? rank.state->blocks : 0, rank.state ? rank.state->match_unit : 0,

@@ -62,6 +62,9 @@ std::string text(UInt128 value) {
   } while (value != 0);
   return out;
 }
+std::string text(double value) {
+  return fmt::format("{}", value);
+}
 std::string text(const replay::PassRecord::Scheduled& s) {
   return fmt::format("[{}, {}, {}]", s.request, s.from, s.to);
 }
@@ -205,6 +208,8 @@ std::optional<std::string> difference(const replay::PassRecord& a, const replay:
   d.field("total_isl", a.total_isl, b.total_isl);
   d.field("total_prefix", a.total_prefix, b.total_prefix);
   d.field("total_length", a.total_length, b.total_length);
+  d.field("images", a.images, b.images);
+  d.field("vision", a.vision, b.vision);
   d.field("prefill", a.prefill, b.prefill);
   d.field("decode", a.decode, b.decode);
   d.field("end", a.end, b.end);
@@ -217,6 +222,7 @@ std::optional<std::string> difference(const replay::PassRecord& a, const replay:
   d.field("kv_used_bytes", a.kv_used_bytes, b.kv_used_bytes);
   d.field("kv_cached_bytes", a.kv_cached_bytes, b.kv_cached_bytes);
   d.field("kv_capacity_bytes", a.kv_capacity_bytes, b.kv_capacity_bytes);
+  d.field("new_token_ratio", a.new_token_ratio.value_or(-1), b.new_token_ratio.value_or(-1));
   return d.take();
 }
 
@@ -230,6 +236,7 @@ std::optional<std::string> difference(const replay::KvEventRecord& a,
   d.field("at", a.at, b.at);
   d.field("stored", a.stored, b.stored);
   d.field("group", a.group.value_or(UINT32_MAX), b.group.value_or(UINT32_MAX));
+  d.field("session", a.session.value_or(UINT32_MAX), b.session.value_or(UINT32_MAX));
   d.field("has_parent", a.has_parent, b.has_parent);
   d.field("parent", a.parent, b.parent);
   d.field("blocks", a.blocks, b.blocks);

@@ -126,6 +126,8 @@ TEST(FirstDifference, IsNothingForEqualRuns) {
 TEST(FirstDifference, NamesTheFieldThatDiffers) {
   const Fault faults[] = {
       {"first_token", [](Recording& r) { r.requests[0].record.first_token = at(11); }},
+      {"new_token_ratio", [](Recording& r) { r.passes[0].new_token_ratio = 0.7; }},
+      {"session", [](Recording& r) { r.events[0].session = 3; }},
       {"second_token", [](Recording& r) { r.requests[1].record.second_token = at(11); }},
       {"reason", [](Recording& r) { r.requests[0].record.reason = replay::Reason::KvCapacity; }},
       {"status", [](Recording& r) { r.requests[0].record.status = replay::Status::Failed; }},
