@@ -74,8 +74,8 @@ for name in "$@"; do
     unnoticed=$((unnoticed + 1))
   else
     seeds=$(seeds_that_notice)
-    shared=$(cases_that_notice 'SharedVllm.*')
-    text=$(cases_that_notice '-SharedVllm.*')
+    shared=$(cases_that_notice 'SharedVllm.*:SharedSglang.*')
+    text=$(cases_that_notice '-SharedVllm.*:SharedSglang.*')
     printf '%-40s %14s %13s %11s\n' "$name" "$seeds" "$shared" "$text"
     if [ "$seeds $shared $text" = "0 0 0" ]; then unnoticed=$((unnoticed + 1)); fi
   fi
