@@ -520,6 +520,14 @@ void make_sglang(Dice& dice, Scenario& out) {
     config.speculation = rank.speculation;
   } else if (one_rank && sglang.prefill_decode_interval == 0 && dice.percent(25)) {
     sglang.host_loop = true;
+    for (std::uint32_t n = dice.percent(40) ? dice.from(1, 2) : 0; n > 0; --n) {
+      scheduler::FrontendStage& stage = sglang.frontend.emplace_back();
+      stage.workers = dice.from(1, 3);
+      stage.service_ms = dice.one_of({0.0, 1.0, 3.0, 10.0, 0.7});
+      if (!dice.percent(50)) continue;
+      for (std::uint32_t w = 0; w < stage.workers; ++w)
+        stage.concurrency_scale.push_back(1.0 + 0.5 * w);
+    }
   } else if (dice.percent(20)) {
     sglang.mixed_chunk = true;
   }

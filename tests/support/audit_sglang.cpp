@@ -417,6 +417,7 @@ void SglangAudit::note_flush(SglangRank& rank, const PassRecord& part,
     if (life->ended || life->arrived) continue;
     if (r.arrival >= part.end && r.arrival > part.start) continue;
     may_come = true;
+    if (!settings_.frontend.empty()) continue;  // it may be in there still
     comes |= part.start < part.end && !(r.status == Status::Canceled && r.terminal < part.end);
   }
   const bool drained = is_drained(rank);
