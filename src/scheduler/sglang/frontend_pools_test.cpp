@@ -127,6 +127,16 @@ TEST(FrontendPools, RoundTheExitAndNotTheStages) {
   EXPECT_EQ(half.next_deadline(), Time{1}) << "half away from zero";
 }
 
+// 63 years in double milliseconds have steps of 0.2 microseconds.
+TEST(FrontendPools, KeepTheirPrecisionLateInARun) {
+  FrontendPools pools({{.workers = 1, .service_ms = 1e-6}});
+  const Time late{2'000'000'000'000'000'001};
+  pools.submit(1, ms(0));
+  EXPECT_EQ(run_out(pools).size(), 1U);
+  pools.submit(2, late);
+  EXPECT_EQ(pools.next_deadline(), late + Duration{1});
+}
+
 TEST(FrontendPools, SayWhenAnEndIsPastTheEndOfTime) {
   FrontendPools pools({{.workers = 1, .service_ms = 4e12}});
   pools.submit(1, ms(1e12));

@@ -26,7 +26,6 @@ bool VisionCache::look_up(const Image& image) {
 }
 
 void VisionCache::keep(const Image& image) {
-  if (capacity_bytes_ == 0) return;
   if (const auto found = by_identity_.find(image.identity); found != by_identity_.end()) {
     kept_.splice(kept_.begin(), kept_, found->second);
     return;

@@ -63,6 +63,13 @@ TEST(VisionCache, TakesAnotherLengthForAnotherImage) {
   EXPECT_EQ(encode(cache, {an_image(3, 4)}), 0U) << "the first of two stays";
 }
 
+TEST(VisionCache, RefreshesWhatAPassKeepsTwice) {
+  VisionCache cache(8);
+  EXPECT_EQ(encode(cache, {an_image(1, 4), an_image(2, 4), an_image(1, 5)}), 3U);
+  EXPECT_EQ(encode(cache, {an_image(3, 4)}), 1U) << "drops 2";
+  EXPECT_EQ(encode(cache, {an_image(1, 4)}), 0U);
+}
+
 TEST(VisionCache, KeepsNothingWithoutCapacity) {
   VisionCache cache(0);
   EXPECT_EQ(encode(cache, {an_image(1)}), 1U);
