@@ -78,12 +78,15 @@ void check_sizes(Fields& f, const Engine& engine, const SglangForm& form) {
                          *form.page_size, rank.block_tokens),
              "give one of them");
   const std::uint32_t ranks = engine.parallelism.attention_data;
-  if (f.is_clean() && rank.max_batched_tokens < ranks)
-    f.refuse(chunk ? "sglang.chunked_prefill_size" : "scheduler.max_batched_tokens",
-             fmt::format("{} tokens of prefill are shared by the {} ranks of "
-                         "parallelism.attention_data, which leaves each none",
-                         rank.max_batched_tokens, ranks),
-             fmt::format("give at least {}", ranks));
+  if (!f.is_clean() || rank.max_batched_tokens / ranks >= rank.block_tokens) return;
+  // Chunks are whole pages (engine-sglang.md S7.3-3): no prompt would ever start.
+  f.refuse(chunk ? "sglang.chunked_prefill_size" : "scheduler.max_batched_tokens",
+           fmt::format("{} tokens of prefill, shared by the {} ranks of "
+                       "parallelism.attention_data, leave each {}, less than the {} of a page "
+                       "(kv_cache.block_size)",
+                       rank.max_batched_tokens, ranks, rank.max_batched_tokens / ranks,
+                       rank.block_tokens),
+           fmt::format("give at least {}", std::uint64_t{ranks} * rank.block_tokens));
 }
 
 // Stages that a request passes through before the scheduler receives it (engine-sglang.md S9).

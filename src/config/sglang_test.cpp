@@ -86,10 +86,10 @@ TEST(SglangConfig, TakesEverySetting) {
   const auto rank = rank_of(
       {worker("sglang={schedule_policy: lpm, max_prefill_tokens: 11, chunked_prefill_size: 12, "
               "clip_max_new_tokens: 13, schedule_conservativeness: 0.25, enable_mixed_chunk: true, "
-              "decode_log_interval: 14, retract_decode_steps: 15, fidelity: exact, page_size: 16}"),
+              "decode_log_interval: 14, retract_decode_steps: 15, fidelity: exact, page_size: 6}"),
        worker("scheduler.prefill_decode_interval=17")});
   ASSERT_TRUE(rank && rank->sglang);
-  EXPECT_EQ(rank->block_tokens, 16U);
+  EXPECT_EQ(rank->block_tokens, 6U);
   EXPECT_EQ(rank->sglang->policy, SglangPolicy::Lpm);
   EXPECT_EQ(rank->sglang->max_prefill_tokens, 11U);
   EXPECT_EQ(rank->sglang->chunked_prefill_size, 12U);
@@ -194,10 +194,13 @@ TEST(SglangConfig, RefusesWhatDoesNotGoTogetherByBothNames) {
        "sglang.enable_mixed_chunk: goes not together with engine.nextn"},
       {{mixed, host_loop}, "sglang.enable_mixed_chunk: goes not together with sglang.host_loop"},
       {{ranks + "8", worker("sglang.chunked_prefill_size=7")},
-       "sglang.chunked_prefill_size: 7 tokens of prefill are shared by the 8 ranks of "
-       "parallelism.attention_data"},
+       "sglang.chunked_prefill_size: 7 tokens of prefill, shared by the 8 ranks of "
+       "parallelism.attention_data, leave each 0"},
+      {{ranks + "8", worker("sglang.chunked_prefill_size=16"), worker("kv_cache.block_size=4")},
+       "leave each 2, less than the 4 of a page (kv_cache.block_size)"},
+      {{worker("kv_cache.block_size=16384")}, "leave each 8192, less than the 16384 of a page"},
       {{ranks + "8", worker("scheduler.max_batched_tokens=7")},
-       "scheduler.max_batched_tokens: 7 tokens of prefill are shared by the 8 ranks"},
+       "scheduler.max_batched_tokens: 7 tokens of prefill, shared by the 8 ranks"},
       {{"engine.enable_chunked_prefill=false"},
        "engine.enable_chunked_prefill: false goes not together with backend: sglang"},
       {{"engine.speculation={kind: ngram, num_speculative_tokens: 1, acceptance_rates: [0.5]}"},
