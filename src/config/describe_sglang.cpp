@@ -38,29 +38,33 @@ void describe_policy(Fields& f, SglangSettings& settings) {
            });
 }
 
-// The overlapped loop knows neither lockstep nor bursts (engine-sglang.md S17).
-void check_host_loop(Fields& f, const Engine& engine, const SglangSettings& settings) {
-  const auto refuse = [&](const std::string& other, std::string hint) {
-    f.refuse("sglang.host_loop", "goes not together with " + other, std::move(hint));
-  };
+void refuse_pair(Fields& f, std::string_view field, std::string_view other, std::string hint) {
+  f.refuse(field, fmt::format("goes not together with {}", other), std::move(hint));
+}
+
+// What is modeled for one rank, one pipeline stage and one token a step only.
+void check_one_of_each(Fields& f, const Engine& engine, std::string_view field) {
   const perf::Parallelism& parallelism = engine.parallelism;
   if (parallelism.attention_data > 1)
-    refuse(fmt::format("parallelism.attention_data {}", parallelism.attention_data),
-           "it is modeled for one rank a worker");
+    refuse_pair(f, field, fmt::format("parallelism.attention_data {}", parallelism.attention_data),
+                "it is modeled for one rank a worker");
   if (parallelism.pipeline > 1)
-    refuse(fmt::format("parallelism.pipeline {}", parallelism.pipeline),
-           "it is modeled for one pipeline stage");
-  if (engine.rank.speculation) refuse("engine.nextn", "remove one of them");
-  if (settings.prefill_decode_interval > 0) refuse(std::string(kInterval), "remove one of them");
+    refuse_pair(f, field, fmt::format("parallelism.pipeline {}", parallelism.pipeline),
+                "it is modeled for one pipeline stage");
+  if (engine.rank.speculation) refuse_pair(f, field, "engine.nextn", "remove one of them");
+}
+
+// The overlapped loop knows neither lockstep nor bursts (engine-sglang.md S17).
+void check_host_loop(Fields& f, const Engine& engine, const SglangSettings& settings) {
+  check_one_of_each(f, engine, "sglang.host_loop");
+  if (settings.prefill_decode_interval > 0)
+    refuse_pair(f, "sglang.host_loop", kInterval, "remove one of them");
 }
 
 void check_mixed_chunk(Fields& f, const Engine& engine, const SglangSettings& settings) {
-  const auto refuse = [&](std::string_view other) {
-    f.refuse("sglang.enable_mixed_chunk", fmt::format("goes not together with {}", other),
-             "remove one of them");
-  };
-  if (engine.rank.speculation) refuse("engine.nextn");
-  if (settings.host_loop) refuse("sglang.host_loop");
+  constexpr std::string_view kField = "sglang.enable_mixed_chunk";
+  if (engine.rank.speculation) refuse_pair(f, kField, "engine.nextn", "remove one of them");
+  if (settings.host_loop) refuse_pair(f, kField, "sglang.host_loop", "remove one of them");
 }
 
 // A size has two names each; where both stand they must agree.
@@ -127,18 +131,9 @@ void check_frontend(Fields& f, const SglangSettings& settings) {
 
 // One tower a worker (engine-sglang.md S17).
 void check_vision(Fields& f, const Engine& engine, const scheduler::SglangSettings& settings) {
-  const auto refuse = [&](const std::string& other, std::string hint) {
-    f.refuse("sglang.vision", "goes not together with " + other, std::move(hint));
-  };
-  const perf::Parallelism& parallelism = engine.parallelism;
-  if (parallelism.attention_data > 1)
-    refuse(fmt::format("parallelism.attention_data {}", parallelism.attention_data),
-           "it is modeled for one rank a worker");
-  if (parallelism.pipeline > 1)
-    refuse(fmt::format("parallelism.pipeline {}", parallelism.pipeline),
-           "it is modeled for one pipeline stage");
-  if (engine.rank.speculation) refuse("engine.nextn", "remove one of them");
-  if (settings.mixed_chunk) refuse("sglang.enable_mixed_chunk", "remove one of them");
+  check_one_of_each(f, engine, "sglang.vision");
+  if (settings.mixed_chunk)
+    refuse_pair(f, "sglang.vision", "sglang.enable_mixed_chunk", "remove one of them");
 }
 
 // Settings of the tower where there is none.

@@ -163,9 +163,9 @@ void Worker::enter_wave(std::uint64_t passes) {
   wave_step_ += passes;
 }
 
-void Worker::leave_rounds(const scheduler::Round& round, std::uint64_t passes) {
+void Worker::leave_rounds(bool prefilled, std::uint64_t passes) {
   if (!throttles_) return;
-  for (Rank& rank : ranks_) rank.scheduler().end_rounds(round, passes);
+  for (Rank& rank : ranks_) rank.scheduler().end_rounds(prefilled, passes);
 }
 
 void Worker::note_idle_group() {
@@ -186,13 +186,13 @@ void Worker::begin(Time start, Admit admit) {
   for (Rank& rank : ranks_) {
     if (rank.takes_part()) pass_end_ = std::max(pass_end_, rank.begin(start, admit, timer_));
   }
-  scheduler::Round round;
+  bool prefilled = false;
   for (Rank& rank : ranks_) {
     if (!rank.takes_part()) continue;
-    round.prefilled |= rank.prefills();
+    prefilled |= rank.prefills();
     rank.complete(pass_end_);
   }
-  leave_rounds(round, 1);
+  leave_rounds(prefilled, 1);
   in_flight_ = true;
   if (!capture_) return;
   captured_.clear();
@@ -224,7 +224,7 @@ void Worker::retire_pass() {
 // Commits the next `passes` passes of the run, all of them quiet.
 void Worker::commit(std::size_t passes) {
   enter_wave(passes);
-  leave_rounds({}, passes);
+  leave_rounds(false, passes);
   const std::span<const Time> ends(ends_.data() + next_, passes);
   std::int64_t members = 0;
   for (const Rank& rank : ranks_) {

@@ -107,7 +107,7 @@ class Worker {
   bool plan(Time now);
   void time_run();
   void enter_wave(std::uint64_t passes);
-  void leave_rounds(const scheduler::Round& round, std::uint64_t passes);
+  void leave_rounds(bool prefilled, std::uint64_t passes);
   void note_idle_group();
   void end_wave_if_drained();
   Time next_start() const { return next_ == 0 ? run_start_ : ends_[next_ - 1]; }

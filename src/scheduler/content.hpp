@@ -6,21 +6,13 @@
 #include <span>
 
 #include "base/hash.hpp"
+#include "cache/page_text.hpp"
 
 namespace servecast::scheduler {
 
-struct Content {
-  // Names every token that nobody else has: unique to a request or, where prompts accumulate, to a
-  // session.
-  std::uint64_t owner = 0;
-  // Contents with different keys have no prefix in common, whatever their tokens (bugs.md A11); 0
-  // is a key like any other.
-  std::uint64_t extra_key = 0;
-  // The first `shared_tokens` come from trace block ids (`ids` not empty) or from a prefix group.
-  std::span<const std::uint32_t> ids;
-  std::uint32_t trace_block = 0;  // tokens per id
-  std::uint32_t group = 0;
-  std::uint32_t shared_tokens = 0;
+// What its tokens are compared by (`owner` is unique to a request or, where prompts accumulate, to
+// a session; bugs.md A11 for the extra key), and who asks for them.
+struct Content : cache::PageText {
   // Blocks that lie wholly in the first `shareable_tokens` may be asked for by another request; a
   // later turn may ask for the generated ones too (`outlives`). Everything else is asked for by the
   // request alone.

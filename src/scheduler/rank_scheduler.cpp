@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/rank_scheduler.hpp"
 
+#include <algorithm>
+
 #include "scheduler/sglang/scheduler.hpp"
 #include "scheduler/vllm/scheduler.hpp"
 
@@ -18,6 +20,17 @@ void Outcome::clear() {
 void RankScheduler::gaps_of(Slot slot, std::uint64_t passes, std::vector<std::int64_t>& out) const {
   const std::vector<Time> times = token_times(slot, passes);
   for (std::size_t i = 1; i < times.size(); ++i) out.push_back((times[i] - times[i - 1]).ns);
+}
+
+void RankScheduler::trim(PassLog& log, const RequestSlab& requests) const {
+  if (!log.wants_trim()) return;
+  std::uint64_t oldest = passes();
+  for (const Slot slot : live()) {
+    const Request& request = requests[slot];
+    if (!request.token_passes.empty())
+      oldest = std::min(oldest, request.token_passes.front().first);
+  }
+  log.trim(oldest);
 }
 
 std::unique_ptr<RankScheduler> make_rank_scheduler(const RankConfig& config,

@@ -24,6 +24,7 @@
 #include "perf/step_timer.hpp"
 #include "scheduler/kv_counts.hpp"
 #include "scheduler/outcome.hpp"
+#include "scheduler/pass_log.hpp"
 #include "scheduler/rank_config.hpp"
 #include "scheduler/request.hpp"
 
@@ -48,11 +49,6 @@ struct RankOptions {
 struct Quiet {
   std::uint32_t passes = 0;     // pure decode, fixed membership, no preemption
   bool then_completes = false;  // the pass after them is such a pass too but ends requests
-};
-
-// What the ranks of a worker did in one pass of it.
-struct Round {
-  bool prefilled = false;  // some rank computed prompt tokens
 };
 
 class RankScheduler {
@@ -95,8 +91,9 @@ class RankScheduler {
   // With rules that hold prompts back in some passes of the worker (attention data parallelism).
   // Before a pass: which one of its group it is, from 0 since all ranks were drained.
   virtual void set_wave_step(std::uint64_t) {}
-  // After every rank has composed its part, on every rank: `passes` such rounds are over.
-  virtual void end_rounds(const Round&, std::uint64_t /*passes*/) {}
+  // After every rank has composed its part, on every rank: `passes` rounds are over, in each of
+  // which some rank, or none, computed prompt tokens.
+  virtual void end_rounds(bool /*prefilled*/, std::uint64_t /*passes*/) {}
   // No rank of the worker has anybody running.
   virtual void group_is_idle() {}
 
@@ -128,6 +125,10 @@ class RankScheduler {
   virtual std::uint64_t prefix_hit_tokens() const = 0;
   // Checks the invariants.
   virtual void verify() const = 0;
+
+ protected:
+  // Forgets, now and then, passes from before any request in a list got a token.
+  void trim(PassLog& log, const RequestSlab& requests) const;
 };
 
 // The scheduler that the configuration asks for. `requests` outlives it.

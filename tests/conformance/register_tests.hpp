@@ -25,6 +25,14 @@ inline void register_test(const std::string& suite, const std::string& name,
                         [body = std::move(body)]() -> CaseTest* { return new CaseTest(body); });
 }
 
+// Stands for the shared cases of an engine where this machine has none.
+inline void register_absent(const std::string& suite) {
+  register_test(suite, "all", [] {
+    GTEST_SKIP() << "the shared conformance cases are not on this machine: neither beside "
+                    "SERVECAST_DATA nor in ../shared/conformance";
+  });
+}
+
 void register_shared_vllm_tests();
 void register_shared_sglang_tests();
 void register_text_cases();

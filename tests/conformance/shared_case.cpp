@@ -56,20 +56,10 @@ void read_args(const json& args, const fs::path& trace, SharedCase& out) {
 }
 
 ExpectedRequest read_request(const json& row) {
-  ExpectedRequest out;
-  out.arrival = moment(row.at("arrival_ms"));
-  out.first_admit = moment(row.at("first_admit_ms"));
-  out.first_token = moment(row.at("first_token_ms"));
-  out.last_token = moment(row.at("last_token_ms"));
-  out.terminal = moment(row.at("terminal_ms"));
-  out.input_tokens = row.at("input_tokens");
+  ExpectedRequest out = read_request_facts(row);
   out.requested_output_tokens = row.at("requested_output_tokens");
-  out.output_tokens = row.at("output_tokens");
-  out.reused_first = row.at("first_admission_reused_tokens");
   out.reused = row.at("max_reused_tokens");
   out.preemptions = row.at("preemptions");
-  out.worker = row.at("worker");
-  out.status = row.at("status");
   return out;
 }
 
@@ -116,6 +106,21 @@ void read_summary(const json& summary, SharedCase& out) {
 }
 
 }  // namespace
+
+ExpectedRequest read_request_facts(const json& row) {
+  ExpectedRequest out;
+  out.arrival = moment(row.at("arrival_ms"));
+  out.first_admit = moment(row.at("first_admit_ms"));
+  out.first_token = moment(row.at("first_token_ms"));
+  out.last_token = moment(row.at("last_token_ms"));
+  out.terminal = moment(row.at("terminal_ms"));
+  out.input_tokens = row.at("input_tokens");
+  out.output_tokens = row.at("output_tokens");
+  out.reused_first = row.at("first_admission_reused_tokens");
+  out.worker = row.at("worker");
+  out.status = row.at("status");
+  return out;
+}
 
 std::vector<fs::path> shared_vllm_cases(const fs::path& folder) {
   std::vector<fs::path> large;

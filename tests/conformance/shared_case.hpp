@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +53,9 @@ struct SharedCase {
   std::vector<replay::PoolState> final_pools;
   std::vector<ExpectedPass> passes;  // by worker, then pass; empty when the case has none
 };
+
+// What a row of expected.jsonl says alike for every engine.
+ExpectedRequest read_request_facts(const nlohmann::json& row);
 
 // Every case folder, five large ones first, then micro/.
 std::vector<std::filesystem::path> shared_vllm_cases(const std::filesystem::path& folder);

@@ -33,20 +33,10 @@ Number number_of(const std::string& text) {
 
 // The reference counts reuse of all admissions together; a record has the largest one.
 ExpectedRequest read_request(const json& row, const SglangHistory& history, const json& asked) {
-  ExpectedRequest out;
-  out.arrival = moment(row.at("arrival_ms"));
-  out.first_admit = moment(row.at("first_admit_ms"));
-  out.first_token = moment(row.at("first_token_ms"));
-  out.last_token = moment(row.at("last_token_ms"));
-  out.terminal = moment(row.at("terminal_ms"));
-  out.input_tokens = row.at("input_tokens");
-  out.output_tokens = row.at("output_tokens");
+  ExpectedRequest out = read_request_facts(row);
   out.requested_output_tokens = asked.at("output_length");
-  out.reused_first = row.at("first_admission_reused_tokens");
   for (const std::uint32_t reused : history.reused) out.reused = std::max(out.reused, reused);
   out.preemptions = row.at("retractions");
-  out.worker = row.at("worker");
-  out.status = row.at("status");
   return out;
 }
 

@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 
+#include "conformance/expect_reported.hpp"
 #include "conformance/expectations.hpp"
 #include "conformance/register_tests.hpp"
 #include "conformance/shared_files.hpp"
 #include "conformance/shared_sglang.hpp"
-#include "report/report.hpp"
 #include "support/recording.hpp"
 
 namespace servecast::test {
@@ -34,20 +33,6 @@ void expect_reference(const SharedSglangCase& shared, const workload::Workload& 
   EXPECT_EQ(summary_mismatch(shared.common, run), none);
 }
 
-void expect_reported(const SharedSglangCase& shared, const workload::Workload& workload) {
-  report::Collector collector({});
-  const auto totals = replay::run(shared.common.deployment, workload, {}, collector);
-  ASSERT_TRUE(totals) << to_text(totals.error().front());
-  const auto report = report::make_report(collector, *totals, {});
-  ASSERT_TRUE(report) << to_text(report.error().front());
-  std::map<std::string, double> reported;
-  for (const report::Member& member : report->summary) {
-    const std::optional<double> number = member.value.number();
-    if (number || member.value.is_null()) reported[member.key] = number.value_or(0);
-  }
-  EXPECT_EQ(reported_mismatch(shared.common, reported), std::nullopt);
-}
-
 void run_case(const std::filesystem::path& folder) {
   const SharedSglangCase shared = read_shared_sglang_case(folder);
   const Result<workload::Workload> workload = workload::build(shared.common.spec);
@@ -62,7 +47,7 @@ void run_case(const std::filesystem::path& folder) {
   expect_reference(shared, *workload, options);
   options.capture_requests = false;
   expect_reference(shared, *workload, options);
-  expect_reported(shared, *workload);
+  expect_reported(shared.common, *workload);
 }
 
 }  // namespace
@@ -70,10 +55,7 @@ void run_case(const std::filesystem::path& folder) {
 void register_shared_sglang_tests() {
   const auto folder = shared_folder("sglang");
   if (!folder) {
-    register_test("SharedSglang", "all", [] {
-      GTEST_SKIP() << "the shared conformance cases are not on this machine: neither beside "
-                      "SERVECAST_DATA nor in ../shared/conformance";
-    });
+    register_absent("SharedSglang");
     return;
   }
   std::vector<std::filesystem::path> cases;

@@ -4,15 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 
+#include "conformance/expect_reported.hpp"
 #include "conformance/expectations.hpp"
 #include "conformance/register_tests.hpp"
 #include "conformance/shared_case.hpp"
 #include "conformance/shared_files.hpp"
-#include "report/report.hpp"
 #include "support/audit.hpp"
 #include "support/recording.hpp"
 
@@ -31,22 +30,6 @@ void expect_reference(const SharedCase& shared, const workload::Workload& worklo
   EXPECT_EQ(rows_mismatch(shared, run), none);
   EXPECT_EQ(summary_mismatch(shared, run), none);
   for (const std::string& broken : audit(shared.deployment, run, false)) ADD_FAILURE() << broken;
-}
-
-// The product's own report of the same run. A distribution without samples and a rate without
-// duration are null there (decisions.md 3a and 5), 0 in the reference.
-void expect_reported(const SharedCase& shared, const workload::Workload& workload) {
-  report::Collector collector({});
-  const auto totals = replay::run(shared.deployment, workload, {}, collector);
-  ASSERT_TRUE(totals) << to_text(totals.error().front());
-  const auto report = report::make_report(collector, *totals, {});
-  ASSERT_TRUE(report) << to_text(report.error().front());
-  std::map<std::string, double> reported;
-  for (const report::Member& member : report->summary) {
-    const std::optional<double> number = member.value.number();
-    if (number || member.value.is_null()) reported[member.key] = number.value_or(0);
-  }
-  EXPECT_EQ(reported_mismatch(shared, reported), std::nullopt);
 }
 
 void run_case(const std::filesystem::path& folder) {
@@ -69,10 +52,7 @@ void run_case(const std::filesystem::path& folder) {
 void register_shared_vllm_tests() {
   const auto folder = shared_folder("vllm");
   if (!folder) {
-    register_test("SharedVllm", "all", [] {
-      GTEST_SKIP() << "the shared conformance cases are not on this machine: neither beside "
-                      "SERVECAST_DATA nor in ../shared/conformance";
-    });
+    register_absent("SharedVllm");
     return;
   }
   for (const std::filesystem::path& path : shared_vllm_cases(*folder)) {

@@ -117,13 +117,14 @@ void SglangScheduler::observe_prefill(Flight& flight, Time end, Outcome& outcome
     }
   }
   reserve_first_slots();
+  const auto emit_one = [&](Request& request) {
+    emit(request, end, outcome);
+    if (sampler_) request.burst_sizes.push_back(1);
+  };
   for (const bool with_token : {false, true}) {
     for (const Row& row : flight.prefill) {
       if (!row.last || (row.tokens > 0) != with_token) continue;
-      if (with_token) {
-        emit(requests_[row.slot], end, outcome);
-        if (sampler_) requests_[row.slot].burst_sizes.push_back(1);
-      }
+      if (with_token) emit_one(requests_[row.slot]);
       show(row, row.tokens, outcome);
       finish(row.slot, outcome);
     }
@@ -137,8 +138,7 @@ void SglangScheduler::observe_prefill(Flight& flight, Time end, Outcome& outcome
     Request& request = requests_[row.slot];
     ++request.generated;
     ++request.unseen;
-    emit(request, end, outcome);
-    if (sampler_) request.burst_sizes.push_back(1);
+    emit_one(request);
     show(row, 1, outcome);
     if (cohort_formed_) join(row.slot);
   }
@@ -339,28 +339,10 @@ void SglangScheduler::settle(Slot slot) {
 std::vector<Time> SglangScheduler::token_times(Slot slot, std::uint64_t passes) const {
   const Request& request = requests_[slot];
   if (each_by_itself_) return request.token_times;
-  std::vector<Time> times;
-  for (std::size_t i = 0; i < request.token_passes.size(); ++i) {
-    const auto [first, stored_last] = request.token_passes[i];
-    std::uint64_t last = stored_last;
-    const bool member = cohort_formed_ && request.state == State::Running && slot != chunked_;
-    if (member && i + 1 == request.token_passes.size()) last = pass_ - 1;
-    for (std::uint64_t pass = first; pass <= last && pass < passes; ++pass) {
-      if (pass == first || !log_.is_prefill(pass)) times.push_back(log_.end(pass));
-    }
-  }
-  return times;
-}
-
-void SglangScheduler::trim_log() {
-  if (!log_.wants_trim()) return;
-  std::uint64_t oldest = pass_;
-  for (const Slot slot : live()) {
-    const Request& request = requests_[slot];
-    if (!request.token_passes.empty())
-      oldest = std::min(oldest, request.token_passes.front().first);
-  }
-  log_.trim(oldest);
+  std::optional<std::uint64_t> still_running;
+  if (cohort_formed_ && request.state == State::Running && slot != chunked_)
+    still_running = pass_ - 1;
+  return log_.token_times(request.token_passes, still_running, passes);
 }
 
 }  // namespace servecast::scheduler

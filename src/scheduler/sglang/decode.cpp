@@ -41,13 +41,8 @@ void SglangScheduler::build_decode() {
 }
 
 void SglangScheduler::build_decode_each() {
-  retracted_ = false;
   const bool fits = make_room();
-  if (retracted_) {
-    estimate_ratio();
-  } else {
-    decay_ratio();
-  }
+  if (!retracted_) decay_ratio();
   if (!fits) return;
   kv_.reserve(pages_needed());
   shape_.decode_tokens_each = burst();
@@ -65,10 +60,7 @@ void SglangScheduler::build_decode_each() {
 // Running requests get their token along with a prefill. Their memory comes first; where somebody
 // has to give way for it, they decode alone (S7.6).
 void SglangScheduler::build_mixed(Time now) {
-  retracted_ = false;
-  const bool fits = make_room();
-  if (retracted_) estimate_ratio();
-  if (fits) {
+  if (make_room()) {
     kv_.reserve(pages_needed());
     rows_.clear();
     for (Slot s = running_.first(); s != kNoSlot; s = requests_[s].after) rows_.push_back(s);
@@ -80,36 +72,36 @@ void SglangScheduler::build_mixed(Time now) {
   if (!retracted_ && flight_.prefill.empty()) decay_ratio();
 }
 
+// A row that computes the last of its Row::to known tokens.
+SglangScheduler::Row& SglangScheduler::add_decode(const Row& row) {
+  ++shape_.decode_requests;
+  shape_.decode_context += row.to;
+  flight_.decode.push_back(row);
+  flight_.decode.back().from = row.to - 1;
+  return flight_.decode.back();
+}
+
 void SglangScheduler::note_decode(Slot slot) {
   Request& request = requests_[slot];
-  ++shape_.decode_requests;
-  shape_.decode_context += request.known();
-  flight_.decode.push_back({.slot = slot,
-                            .ordinal = request.ordinal,
-                            .order = request.admission_order,
-                            .from = request.known() - 1,
-                            .to = request.known(),
-                            .tokens = 1});
+  Row& row = add_decode({.slot = slot,
+                         .ordinal = request.ordinal,
+                         .order = request.admission_order,
+                         .to = request.known(),
+                         .tokens = 1});
   const std::uint32_t places = places_after(request);
   request.blocks = std::max(request.blocks, page_.ceiling(places));
   if (sampler_) return;  // how many tokens it gives is drawn when it has run
   request.computed = places;
   ++request.generated;
   ++request.unseen;
-  flight_.decode.back().last = request.remaining() == 0;
+  row.last = request.remaining() == 0;
 }
 
 // SGLang only marks a canceled request; it leaves when its pass has been observed [F-ghost].
 void SglangScheduler::note_lingering() {
   for (const Canceled& canceled : canceled_) {
     if (!canceled.lingers) continue;
-    ++shape_.decode_requests;
-    shape_.decode_context += canceled.known;
-    flight_.decode.push_back({.slot = canceled.slot,
-                              .ordinal = canceled.ordinal,
-                              .order = 0,
-                              .from = canceled.known - 1,
-                              .to = canceled.known});
+    add_decode({.slot = canceled.slot, .ordinal = canceled.ordinal, .to = canceled.known});
   }
 }
 
@@ -122,13 +114,10 @@ std::uint32_t SglangScheduler::lingering() const {
 // KV, if a page for it is free (decisions.md 26).
 void SglangScheduler::note_ghost(Slot slot) {
   Request& request = requests_[slot];
-  ++shape_.decode_requests;
-  shape_.decode_context += request.known();
-  flight_.decode.push_back({.slot = slot,
-                            .ordinal = request.ordinal,
-                            .order = request.admission_order,
-                            .from = request.known() - 1,
-                            .to = request.known()});
+  add_decode({.slot = slot,
+              .ordinal = request.ordinal,
+              .order = request.admission_order,
+              .to = request.known()});
   const std::uint32_t pages = page_.ceiling(request.known());
   if (pages > request.blocks) {
     if (kv_.free() < pages - request.blocks) return;

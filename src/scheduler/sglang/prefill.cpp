@@ -118,16 +118,14 @@ bool SglangScheduler::passes_locked(Slot slot, const Candidate& candidate, const
 
 bool SglangScheduler::admit(Slot slot, const Candidate& candidate, Budget& left, Time now) {
   Request& request = requests_[slot];
-  if (settings_.fidelity == Fidelity::Exact) {
-    const bool free_pass = left.nobody_runs && flight_.prefill.empty();
-    const std::uint64_t before = kv_.room();
-    if (!free_pass && !passes_locked(slot, candidate, left)) return false;
-    if (!kv_.admit(slot, candidate.prefix, candidate.prefix + candidate.take)) return false;
-    // What is locked now is gone from the room, beside the pages charged.
+  const bool exact = settings_.fidelity == Fidelity::Exact;
+  const bool free_pass = left.nobody_runs && flight_.prefill.empty();
+  if (exact && !free_pass && !passes_locked(slot, candidate, left)) return false;
+  const std::uint64_t before = kv_.room();
+  if (!kv_.admit(slot, candidate.prefix, candidate.prefix + candidate.take)) return false;
+  if (exact) {  // what is locked now is gone from the room, beside the pages charged
     const std::uint64_t taken = request.blocks - request.prefix_blocks;
     left.total -= static_cast<double>((before - kv_.room() - taken) * page_.divisor());
-  } else if (!kv_.admit(slot, candidate.prefix, candidate.prefix + candidate.take)) {
-    return false;
   }
   waiting_.remove(requests_, slot);
   request.state = State::Running;

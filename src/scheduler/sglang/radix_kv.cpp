@@ -16,6 +16,17 @@ std::optional<std::uint64_t> session_of(const Request& request) {
   return request.in_session ? std::optional<std::uint64_t>(request.session) : std::nullopt;
 }
 
+// The hash of what stands before a page.
+std::optional<std::uint64_t> parent_of(const std::vector<std::uint64_t>& names,
+                                       std::uint32_t page) {
+  return page == 0 ? std::nullopt : std::optional(names[page - 1]);
+}
+
+void hold_nothing(Request& request) {
+  request.blocks = request.prefix_blocks = 0;
+  request.prefix_node = RadixTree::kRoot;
+}
+
 }  // namespace
 
 RadixKv::RadixKv(const RankConfig& config, const KvNaming& naming, RequestSlab& requests)
@@ -38,24 +49,13 @@ KvCounts RadixKv::counts() const {
           .evictions = tree_.evictions()};
 }
 
-cache::PageText RadixKv::text_of(const Request& request) const {
-  const Content& content = request.content;
-  return {.extra_key = content.extra_key,
-          .owner = content.owner,
-          .ids = content.ids,
-          .trace_block = content.trace_block,
-          .group = content.group,
-          .shared_tokens = content.shared_tokens};
-}
-
 PageKeys RadixKv::keys_of(Request& request, std::uint32_t pages) const {
   if (hashed_) {
     names_.extend(request.prompt_names, request);
     SERVECAST_DCHECK(pages <= request.prompt_names.size());
     return {.pages = pages, .hashes = request.prompt_names, .text = nullptr};
   }
-  text_ = text_of(request);
-  return {.pages = pages, .hashes = {}, .text = &text_};
+  return {.pages = pages, .hashes = {}, .text = &request.content};
 }
 
 RadixTree::Match RadixKv::find(Slot slot, std::uint32_t tokens) const {
@@ -70,7 +70,7 @@ RadixTree::Match RadixKv::match(Slot slot, std::uint32_t tokens) {
 
 std::uint64_t RadixKv::beginning(Slot slot, std::uint32_t tokens) {
   const Request& request = requests_[slot];
-  if (!hashed_) return text_of(request).page_name(0, tokens);
+  if (!hashed_) return request.content.page_name(0, tokens);
   if (!beginnings_) beginnings_.emplace(tokens);
   return beginnings_->hash(request.content, request.prompt_tokens, 0, 0).prefix;
 }
@@ -152,27 +152,29 @@ void RadixKv::commit(Slot slot, std::uint32_t through) {
   if (events_) publish(request, put.first_new, pages);
 }
 
+// Pages in the tree once a request has ended with `tokens` tokens.
+std::uint32_t RadixKv::pages_left_behind(const Request& request, std::uint32_t tokens) const {
+  return std::max(page_.quotient(std::min(tokens, request.computed)), request.prefix_blocks);
+}
+
 void RadixKv::finish(Slot slot, std::uint32_t tokens) {
   Request& request = requests_[slot];
   if (caching_ && request.blocks > 0) {
-    const std::uint32_t whole = page_.quotient(std::min(tokens, request.computed));
-    const std::uint32_t pages = std::max(whole, request.prefix_blocks);
+    const std::uint32_t pages = pages_left_behind(request, tokens);
     const RadixTree::Inserted put =
         tree_.insert(request.prefix_node, request.prefix_blocks, keys_of(request, pages));
     tree_.unlock(request.prefix_node);
     if (events_) publish(request, put.first_new, pages);
   }
   private_ -= request.blocks - request.prefix_blocks;
-  request.blocks = request.prefix_blocks = 0;
-  request.prefix_node = RadixTree::kRoot;
+  hold_nothing(request);
 }
 
 void RadixKv::release(Slot slot) {
   Request& request = requests_[slot];
   if (caching_) tree_.unlock(request.prefix_node);
   private_ -= request.blocks - request.prefix_blocks;
-  request.blocks = request.prefix_blocks = 0;
-  request.prefix_node = RadixTree::kRoot;
+  hold_nothing(request);
 }
 
 RadixKv::Leaving RadixKv::leave(Slot slot, std::uint32_t tokens) {
@@ -184,25 +186,20 @@ RadixKv::Leaving RadixKv::leave(Slot slot, std::uint32_t tokens) {
   leaving.pages = request.prefix_blocks;
   leaving.session = session_of(request);
   if (caching_) {
-    const std::uint32_t whole = page_.quotient(std::min(tokens, request.computed));
-    leaving.pages = std::max(whole, request.prefix_blocks);
-    leaving.text = text_of(request);
+    leaving.pages = pages_left_behind(request, tokens);
+    leaving.text = request.content;
     if (hashed_) {
       names_.extend(request.prompt_names, request);
       leaving.names.assign(request.prompt_names.begin(),
                            request.prompt_names.begin() + leaving.pages);
     }
     for (std::uint32_t page = leaving.prefix_blocks; events_ && page < leaving.pages; ++page) {
-      const std::uint64_t parent = page == 0 ? 0 : leaving.names[page - 1];
-      const Spelling::Hashes hashes =
-          spelling_.hash(request.content, request.prompt_tokens, page, parent);
-      leaving.blocks.push_back({hashes.prefix, hashes.local});
+      leaving.blocks.push_back(spell(request, page));
       const auto tokens_of = spelling_.tokens();
       leaving.tokens.insert(leaving.tokens.end(), tokens_of.begin(), tokens_of.end());
     }
   }
-  request.blocks = request.prefix_blocks = 0;
-  request.prefix_node = RadixTree::kRoot;
+  hold_nothing(request);
   return leaving;
 }
 
@@ -215,23 +212,28 @@ void RadixKv::finish(const Leaving& leaving) {
     for (std::uint32_t page = put.first_new; events_ && page < leaving.pages; ++page) {
       const std::size_t at = page - leaving.prefix_blocks;
       const std::size_t size = page_.divisor();
-      recorder_.stored(page == 0 ? std::nullopt : std::optional(leaving.names[page - 1]),
-                       leaving.blocks[at], std::span(leaving.tokens).subspan(at * size, size),
-                       leaving.session);
+      recorder_.stored(parent_of(leaving.names, page), leaving.blocks[at],
+                       std::span(leaving.tokens).subspan(at * size, size), leaving.session);
     }
   }
   private_ -= leaving.held - leaving.prefix_blocks;
+}
+
+// A page as events tell it; spelling_ holds its tokens then.
+KvEvent::Block RadixKv::spell(const Request& request, std::uint32_t page) {
+  const std::uint64_t parent = parent_of(request.prompt_names, page).value_or(0);
+  const Spelling::Hashes hashes =
+      spelling_.hash(request.content, request.prompt_tokens, page, parent);
+  return {hashes.prefix, hashes.local};
 }
 
 // Apart, because hardly any run asks for events.
 [[gnu::noinline]] void RadixKv::publish(const Request& request, std::uint32_t first,
                                         std::uint32_t pages) {
   for (std::uint32_t page = first; page < pages; ++page) {
-    const std::uint64_t parent = page == 0 ? 0 : request.prompt_names[page - 1];
-    const Spelling::Hashes hashes =
-        spelling_.hash(request.content, request.prompt_tokens, page, parent);
-    recorder_.stored(page == 0 ? std::nullopt : std::optional(parent),
-                     {hashes.prefix, hashes.local}, spelling_.tokens(), session_of(request));
+    const KvEvent::Block block = spell(request, page);
+    recorder_.stored(parent_of(request.prompt_names, page), block, spelling_.tokens(),
+                     session_of(request));
   }
 }
 

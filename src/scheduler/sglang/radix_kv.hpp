@@ -46,8 +46,6 @@ class RadixKv {
   std::uint64_t evictable() const { return tree_.evictable_pages(); }
   std::uint64_t room() const { return capacity_ - private_ - tree_.locked_pages(); }
   KvCounts counts() const;
-  // Changes with everything that can change what cached_pages() says.
-  std::uint64_t version() const { return tree_.version(); }
 
   // Pages of the first `tokens` tokens of a request that are cached, and where they end. Leaves no
   // trace; `match` counts as a use.
@@ -100,7 +98,8 @@ class RadixKv {
   void verify(std::uint64_t private_pages, bool nobody_holds) const;
 
  private:
-  cache::PageText text_of(const Request& request) const;
+  std::uint32_t pages_left_behind(const Request& request, std::uint32_t tokens) const;
+  KvEvent::Block spell(const Request& request, std::uint32_t page);
   // Valid until the next call.
   cache::PageKeys keys_of(Request& request, std::uint32_t pages) const;
   bool take(std::uint64_t pages);
@@ -116,7 +115,6 @@ class RadixKv {
   Spelling spelling_;
   std::optional<Spelling> beginnings_;
   KvRecorder recorder_;
-  mutable cache::PageText text_;        // scratch
   std::vector<std::uint64_t> removed_;  // scratch
 };
 

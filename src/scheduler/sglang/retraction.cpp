@@ -8,9 +8,10 @@
 namespace servecast::scheduler {
 
 // Makes the decode pass fit, by retractions if need be; the survivors run in the order in which
-// they were looked at. False when the only one left does not fit: it waits for the pass in flight,
-// or it has failed.
+// they were looked at, and the ratio is what they let expect. False when the only one left does not
+// fit: it waits for the pass in flight, or it has failed.
 bool SglangScheduler::make_room() {
+  retracted_ = false;
   if (pages_needed() <= kv_.room()) return true;
   rows_.clear();
   std::vector<Slot> ghosts;
@@ -36,6 +37,8 @@ bool SglangScheduler::make_room() {
   for (const Slot slot : ghosts) running_.push_back(requests_, slot);
   // To the back of the queue, behind whoever has never run.
   for (const Slot slot : victims) waiting_.push_back(requests_, slot);
+  retracted_ = !victims.empty();
+  if (retracted_) estimate_ratio();
   if (pages_needed() <= kv_.room()) return true;
   // What ends with the pass in flight gives its pages back when that has been observed.
   if (!ghosts.empty() || !canceled_.empty()) return false;
@@ -67,7 +70,6 @@ void SglangScheduler::take_back(Slot slot) {
 }
 
 void SglangScheduler::retract(Slot slot, std::uint64_t survivors) {
-  retracted_ = true;
   running_.remove(requests_, slot);
   take_back(slot);
   const auto reserve = static_cast<std::uint32_t>(survivors * settings_.retract_decode_steps);

@@ -95,7 +95,7 @@ const perf::StepShape& SglangScheduler::schedule(Time now, Admit admit) {
   failed_.clear();
   progress_ = !before_.empty() || !canceled_.empty();
   // Here, because what ended in the pass before has been shown by now and its gaps will stay.
-  if (options_.take_back && !each_by_itself_) trim_log();
+  if (options_.take_back && !each_by_itself_) trim(log_, requests_);
 
   const bool may_prefill = admit == Admit::Yes && countdown_ == 0;
   if (settings_.host_loop) commit_chunk();
@@ -147,8 +147,8 @@ void SglangScheduler::decay_ratio() {
   ratio_ = std::max(min_ratio_, ratio_ - ratio_decay_);
 }
 
-void SglangScheduler::end_rounds(const Round& round, std::uint64_t passes) {
-  if (round.prefilled) {
+void SglangScheduler::end_rounds(bool prefilled, std::uint64_t passes) {
+  if (prefilled) {
     countdown_ = settings_.prefill_decode_interval;
   } else {
     countdown_ -= static_cast<std::uint32_t>(std::min<std::uint64_t>(countdown_, passes));

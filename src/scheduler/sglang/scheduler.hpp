@@ -58,7 +58,7 @@ class SglangScheduler final : public RankScheduler {
   std::uint64_t cohort_context() const override { return cohort_.context(); }
   void advance(std::span<const Time> ends) override;
 
-  void end_rounds(const Round& round, std::uint64_t passes) override;
+  void end_rounds(bool prefilled, std::uint64_t passes) override;
   void group_is_idle() override;
 
   void cancel(Slot slot, Time now) override;
@@ -85,12 +85,12 @@ class SglangScheduler final : public RankScheduler {
   // request that was scheduled: the order changes when it is retracted or ends.
   struct Row {
     Slot slot;
-    std::uint64_t ordinal, order;
-    std::uint32_t from, to;    // tokens computed
-    std::uint32_t tokens = 0;  // that it gives
-    bool chunk = false;        // prefill: more of the prompt is to come
-    bool late = false;         // prefill: its first token had no place and comes with a decode pass
-    bool last = false;         // what it gives ends the request
+    std::uint64_t ordinal, order = 0;
+    std::uint32_t from = 0, to = 0;  // tokens computed
+    std::uint32_t tokens = 0;        // that it gives
+    bool chunk = false;              // prefill: more of the prompt is to come
+    bool late = false;  // prefill: its first token had no place and comes with a decode pass
+    bool last = false;  // what it gives ends the request
   };
   // What a pass computes.
   struct Flight {
@@ -157,6 +157,7 @@ class SglangScheduler final : public RankScheduler {
   void build_decode_each();
   void build_mixed(Time now);
   bool make_room();
+  Row& add_decode(const Row& row);
   void note_decode(Slot slot);
   void note_ghost(Slot slot);
   void note_lingering();
@@ -186,7 +187,6 @@ class SglangScheduler final : public RankScheduler {
   void join(Slot slot);
   void dissolve();
   void form_cohort();
-  void trim_log();
 
   // The order in which waiting requests are looked at (policy.cpp).
   bool has_moving_order() const;

@@ -226,17 +226,9 @@ void VllmScheduler::cancel(Slot slot, Time) {
 std::vector<Time> VllmScheduler::token_times(Slot slot, std::uint64_t passes) const {
   const Request& request = requests_[slot];
   if (each_by_itself_) return request.token_times;
-  std::vector<Time> times;
-  for (std::size_t i = 0; i < request.token_passes.size(); ++i) {
-    const auto [first, stored_last] = request.token_passes[i];
-    std::uint64_t last = stored_last;
-    const bool member = cohort_formed_ && request.state == State::Running && slot != tail_;
-    if (member && i + 1 == request.token_passes.size()) last = pass_ - 1;
-    for (std::uint64_t pass = first; pass <= last && pass < passes; ++pass) {
-      times.push_back(log_.end(pass));
-    }
-  }
-  return times;
+  std::optional<std::uint64_t> still_running;
+  if (cohort_formed_ && request.state == State::Running && slot != tail_) still_running = pass_ - 1;
+  return log_.token_times(request.token_passes, still_running, passes);
 }
 
 std::vector<Slot> VllmScheduler::live() const {
@@ -244,17 +236,6 @@ std::vector<Slot> VllmScheduler::live() const {
   for (Slot s = running_.first(); s != kNoSlot; s = requests_[s].after) slots.push_back(s);
   for (Slot s = waiting_.first(); s != kNoSlot; s = requests_[s].after) slots.push_back(s);
   return slots;
-}
-
-void VllmScheduler::trim_log() {
-  if (!log_.wants_trim()) return;
-  std::uint64_t oldest = pass_;
-  for (const Slot slot : live()) {
-    const Request& request = requests_[slot];
-    if (!request.token_passes.empty())
-      oldest = std::min(oldest, request.token_passes.front().first);
-  }
-  log_.trim(oldest);
 }
 
 }  // namespace servecast::scheduler

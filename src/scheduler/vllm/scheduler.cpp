@@ -39,7 +39,7 @@ const perf::StepShape& VllmScheduler::schedule(Time now, Admit admit) {
   failed_.clear();
   rejected_.clear();
   // Here, because what ended in the pass before has been shown by now and its gaps will stay.
-  if (options_.take_back && !each_by_itself_) trim_log();
+  if (options_.take_back && !each_by_itself_) trim(log_, requests_);
 
   defer_prefills_ = throttles() && defers_prefills();
   if (cohort_formed_ && !cohort_fits()) dissolve();

@@ -162,7 +162,6 @@ class VllmScheduler final : public RankScheduler {
   void join(Slot slot);
   void dissolve();
   void form_cohort();
-  void trim_log();
 
   // Blocks of a request (blocks.cpp).
   bool grow(Request& request, std::uint32_t target);
