@@ -15,5 +15,8 @@ endfunction()
 
 card_list(embedded_models "${MODELS}" models)
 card_list(embedded_systems "${SYSTEMS}" systems)
+file(READ "${STEP_MODEL}" json)
+get_filename_component(stem "${STEP_MODEL}" NAME)
+set(step_model "const EmbeddedCard& embedded_step_model() {\n  static const EmbeddedCard card{\"${stem}\", R\"card(${json})card\"};\n  return card;\n}\n")
 file(WRITE "${OUTPUT}" "// SPDX-License-Identifier: Apache-2.0\n#include \"catalog/embedded.hpp\"\n\n"
-  "namespace servecast::catalog {\n\n${models}\n${systems}\n}  // namespace servecast::catalog\n")
+  "namespace servecast::catalog {\n\n${models}\n${systems}\n${step_model}\n}  // namespace servecast::catalog\n")

@@ -15,5 +15,7 @@ struct EmbeddedCard {
 // In order of file name.
 const std::vector<EmbeddedCard>& embedded_models();
 const std::vector<EmbeddedCard>& embedded_systems();
+// data/fit/step-model.json.
+const EmbeddedCard& embedded_step_model();
 
 }  // namespace servecast::catalog

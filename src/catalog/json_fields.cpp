@@ -99,13 +99,49 @@ bool Fields::flag(const char* key) {
   return false;
 }
 
-std::string Fields::text(const char* key) {
+std::string Fields::any_text(const char* key) {
   const auto value = find(key);
   if (!value) return {};
-  if (value->value.is_string() && !value->value.get_ref<const std::string&>().empty())
-    return value->value.get<std::string>();
+  if (value->value.is_string()) return value->value.get<std::string>();
   problem("card.wrong_value", key, fmt::format("is {}; it must be text", value->value.dump()));
   return {};
+}
+
+std::string Fields::text(const char* key) {
+  const std::size_t before = problems_->size();
+  std::string text = any_text(key);
+  if (text.empty() && problems_->size() == before)
+    problem("card.wrong_value", key, "is empty; it must be text");
+  return text;
+}
+
+std::vector<std::string> Fields::texts(const char* key) {
+  std::vector<std::string> all;
+  const auto value = find(key);
+  if (!value) return all;
+  const bool fine = value->value.is_array() &&
+                    std::all_of(value->value.begin(), value->value.end(),
+                                [](const nlohmann::json& one) { return one.is_string(); });
+  if (fine) return value->value.get<std::vector<std::string>>();
+  problem("card.wrong_value", key, "must be a list of texts");
+  return all;
+}
+
+std::vector<Fields> Fields::objects(const char* key) {
+  std::vector<Fields> all;
+  const auto value = find(key);
+  if (!value) return all;
+  const bool fine = value->value.is_array() &&
+                    std::all_of(value->value.begin(), value->value.end(),
+                                [](const nlohmann::json& one) { return one.is_object(); });
+  if (!fine) {
+    problem("card.wrong_value", key, "must be a list of objects");
+    return all;
+  }
+  for (std::size_t i = 0; i < value->value.size(); ++i)
+    all.push_back(Fields(std::make_shared<const Object>(Object{value->value[i]}),
+                         fmt::format("{}{}[{}].", path_, key, i), file_, *problems_));
+  return all;
 }
 
 Fields Fields::object(const char* key) {

@@ -27,7 +27,10 @@ class Fields {
   double number(const char* key);  // finite, >= 0
   bool flag(const char* key);
   std::string text(const char* key);  // not empty
+  std::string any_text(const char* key);
+  std::vector<std::string> texts(const char* key);  // a list
   Fields object(const char* key);
+  std::vector<Fields> objects(const char* key);  // a list
 
   bool has(const char* key);  // counts the key as known
   std::vector<std::string> keys() const;

@@ -18,29 +18,12 @@ class AnalyticTimer final : public StepTimer {
         decode_ratio_(ratios.step * ratios.decode) {}
 
   StepTime time(const StepShape& shape) const override {
-    StepTime t;
-    Duration decode;  // of the decode batch by itself, unscaled
-    double attention_ms = 0.0;
-    if (shape.decode_requests > 0) {
-      const DecodeBatch batch = cost_.decode_batch(shape.decode_requests, shape.decode_tokens_each);
-      attention_ms = batch.attention_ms(as_double(shape.decode_context));
-      decode = quantised(batch.ms(shape.decode_context), 1.0);
-      t.decode = scaled(decode, decode_ratio_);
-    }
-    const std::uint64_t fresh =
-        shape.prefill_isl - std::min(shape.prefill_isl, shape.prefill_prefix);
-    if (shape.prefill_requests == 0 || fresh == 0) return t;
-    // One fused batch: weights are read once for prompts and decodes together. Prefill is what it
-    // takes beyond the decode batch by itself, so that the parts of an unscaled pass sum to its
-    // total.
-    const std::uint64_t sequences = std::uint64_t{shape.prefill_requests} + shape.decode_requests;
-    const std::uint64_t decoded = std::uint64_t{shape.decode_requests} * shape.decode_tokens_each;
-    const double total_ms =
-        cost_.batch_ms(fresh + decoded, sequences, shape.prefill_requests + decoded) +
-        cost_.host.per_prefill_pass +
-        cost_.prefill_attention_ms(fresh, shape.prefill_isl, shape.prefill_attention) +
-        attention_ms;
-    const Duration total = quantised(total_ms, 1.0);
+    const PassParts parts = parts_of(cost_, shape);
+    const Duration decode = quantised(parts.decode_ms, 1.0);  // of the batch by itself, unscaled
+    StepTime t{.prefill = {}, .decode = scaled(decode, decode_ratio_)};
+    if (parts.total_ms == parts.decode_ms) return t;
+    // The parts of an unscaled pass sum to its total.
+    const Duration total = quantised(parts.total_ms, 1.0);
     t.prefill = scaled(std::max(Duration{}, total - decode), step_ratio_);
     return t;
   }
@@ -51,7 +34,7 @@ class AnalyticTimer final : public StepTimer {
       std::fill(out.begin(), out.end(), Duration{});
       return;
     }
-    const DecodeBatch batch = cost_.decode_batch(requests, 1);
+    const DecodeBatch batch = cost_.decode_batch(requests, 1, cost_.group_of(requests));
     for (Duration& d : out) {
       d = quantised(batch.ms(context), decode_ratio_);
       context += requests;
@@ -69,7 +52,8 @@ class AnalyticTimer final : public StepTimer {
 
 }  // namespace
 
-Result<Timer> analytic_timer(const Placement& placement, const SpeedRatios& ratios) {
+Result<Timer> analytic_timer(const Placement& placement, const SpeedRatios& ratios,
+                             const catalog::StepModel& model) {
   Problems problems = check(placement);
   check_ratios(ratios, problems);
   if (placement.parallelism.context > 1)
@@ -79,7 +63,7 @@ Result<Timer> analytic_timer(const Placement& placement, const SpeedRatios& rati
                         .place = {},
                         .hint = "use fixed or polynomial timing"});
   if (!problems.empty()) return tl::unexpected(std::move(problems));
-  return std::make_shared<const AnalyticTimer>(pass_cost_of(placement), ratios);
+  return std::make_shared<const AnalyticTimer>(pass_cost_of(placement, Coefficients(model, labels_of(placement))), ratios);
 }
 
 }  // namespace servecast::perf

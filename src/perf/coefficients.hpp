@@ -1,38 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of the hardware's peak real kernels reach, and what a pass costs on the host. Every
-// number of this room that was measured rather than derived stands in coefficients.cpp, with its
-// source.
+// What a pass costs beyond bytes and operations, and how much of the hardware's peak kernels reach:
+// the coefficients of one placement, looked up in what was learnt from measurements
+// (catalog/step_model.hpp).
 #pragma once
 
+#include <array>
+
+#include "catalog/step_model.hpp"
 #include "perf/placement.hpp"
 
 namespace servecast::perf {
 
-// Shares of a peak, in (0, 1].
-struct Efficiency {
-  double linear_memory = 1.0;  // reading dense weights
-  double linear_flops = 1.0;
-  double expert_memory = 1.0;  // reading the weights of routed experts
-  double expert_flops = 1.0;
-  double bf16_memory = 1.0;  // bfloat16 matrices: router, output head
-  double bf16_flops = 1.0;
-  double kv_memory = 1.0;      // decode reading the KV cache
-  double prefill_flops = 1.0;  // of the bfloat16 peak
-  double link = 1.0;           // large messages of a collective
-};
+// Where the placement stands among the cases that were measured. `source` stays empty.
+catalog::LabelValues labels_of(const Placement& placement);
 
-// Costs that do not depend on the hardware's rates, in ms.
-struct HostCost {
-  double per_pass = 0.0;          // host, and kernel launches of all layers
-  double per_sequence = 0.0;      // sampling and bookkeeping, per request in the pass
-  double per_prefill_pass = 0.0;  // launches outside CUDA graphs when prompts are in the pass
-  double per_collective = 0.0;    // of a small collective between two GPUs
-};
+// In the order and the units of catalog::Coefficient. Shares are at most 1: what measurements say
+// above that is another coefficient's error, and no pass is faster than its bound.
+class Coefficients {
+ public:
+  Coefficients(const catalog::StepModel& model, const catalog::LabelValues& labels);
 
-Efficiency efficiency_of(const Placement& placement);
-HostCost host_cost_of(const Placement& placement);
+  double operator[](catalog::Coefficient c) const { return values_[static_cast<std::size_t>(c)]; }
+  // For fits and tests.
+  void set(catalog::Coefficient c, double value);
+
+ private:
+  std::array<double, catalog::kCoefficients> values_;
+};
 
 // Latency of a small collective over `gpus` GPUs relative to two: a quarter more for each doubling.
 double collective_growth(std::uint64_t gpus);
+
+// "network system engine formats" of StepModel::groups.
+std::string group_of(const Placement& placement);
 
 }  // namespace servecast::perf

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <variant>
 
@@ -19,7 +20,8 @@ constexpr Rates kH200{4.8e12, 989e12};
 constexpr Rates kB200Fp4{7.7e12, 9000e12};
 
 double ms(const Work& work, double tokens, const Rates& rates = kH200) {
-  return line_of(work, rates, 1.0).at(tokens);
+  const Line line = line_of(work, rates, 1.0);
+  return std::max(line.fixed_ms + line.per_token_ms * tokens, line.math_per_token_ms * tokens);
 }
 void expect_near(double value, double golden) {
   EXPECT_NEAR(value / golden, 1.0, 1e-9) << golden;
@@ -109,12 +111,17 @@ TEST(Coefficients, StayWithinThePhysical) {
                                 catalog::EngineKind::TensorRtLlm}) {
         Placement placement{
             .model = model, .system = system, .engine = engine, .precisions = precisions_of(model)};
-        const Efficiency e = efficiency_of(placement);
-        for (const double share :
-             {e.linear_memory, e.linear_flops, e.expert_memory, e.expert_flops, e.bf16_memory,
-              e.bf16_flops, e.kv_memory, e.prefill_flops, e.link}) {
-          ASSERT_GT(share, 0.0);
-          ASSERT_LE(share, 1.0);
+        using enum catalog::Coefficient;
+        const Coefficients c(catalog::shipped_step_model(), labels_of(placement));
+        for (const auto share : {LinearMemory, LinearFlops, ExpertMemory, ExpertFlops, KvMemory,
+                                 PrefillFlops, LinkShare}) {
+          ASSERT_GT(c[share], 0.05) << to_string(share);
+          ASSERT_LE(c[share], 1.0) << to_string(share);
+        }
+        for (const auto ms : {HostPerPass, LaunchPerLayer, PerSequence, CollectiveLatency,
+                              PrefillLaunchPerLayer}) {
+          ASSERT_GT(c[ms], 0.001) << to_string(ms);
+          ASSERT_LT(c[ms], 5.0) << to_string(ms);
         }
       }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "perf/pass_cost.hpp"
 
+#include <algorithm>
 #include <variant>
 
 #include "perf/matrices.hpp"
@@ -10,37 +11,63 @@
 namespace servecast::perf {
 namespace {
 
+using catalog::Coefficient;
 using catalog::Precision;
 
-double memory_rate(const Placement& placement, double efficiency) {
-  return static_cast<double>(placement.system.memory_bytes_per_s) * efficiency;
+// What the few matrices reach that are not measured apart: router, output head, shared experts in
+// another format than the rest; decode attention that computes more than it reads. From tables of
+// measured kernels (accuracy-notes.md 4).
+constexpr double kOtherMemory = 0.8;
+constexpr double kOtherFlops = 0.6;
+
+double memory_rate(const Placement& placement, double share) {
+  return static_cast<double>(placement.system.memory_bytes_per_s) * share;
 }
-double bf16_rate(const Placement& placement, double efficiency) {
-  return static_cast<double>(placement.system.flops_per_s.bf16.value()) * efficiency;
+double bf16_rate(const Placement& placement, double share) {
+  return static_cast<double>(placement.system.flops_per_s.bf16.value()) * share;
+}
+// The rate exists: check(placement) is empty.
+double flops_of(const Placement& placement, Precision precision) {
+  return static_cast<double>(precision == Precision::Bfloat16
+                                 ? placement.system.flops_per_s.bf16.value()
+                                 : peak_flops_linear(placement.system, precision).value());
 }
 
-// The rates exist: check(placement) is empty.
-Rates matrix_rates(const Placement& placement, const Efficiency& efficiency, Precision precision) {
-  if (precision == Precision::Bfloat16)
-    return {memory_rate(placement, efficiency.bf16_memory),
-            bf16_rate(placement, efficiency.bf16_flops)};
-  const auto peak = static_cast<double>(peak_flops_linear(placement.system, precision).value());
-  return {memory_rate(placement, efficiency.linear_memory), peak * efficiency.linear_flops};
+// Weights alone: what activations move is small beside them, or hidden by the operations.
+Line weights_line(const Matrix& matrix, const Rates& rates, double layers) {
+  Work work = matrix_work(matrix);
+  work.bytes_per_token = 0.0;
+  return line_of(work, rates, layers);
+}
+
+void add(Line& sum, const Line& line) {
+  sum.fixed_ms += line.fixed_ms;
+  sum.per_token_ms += line.per_token_ms;
+  sum.math_per_token_ms += line.math_per_token_ms;
 }
 
 void add_matrices(const Placement& placement, const RankMatrices& list,
-                  const Efficiency& efficiency, PassCost& cost) {
-  const auto add = [&](const std::vector<Matrix>& matrices, double layers) {
-    if (layers == 0.0) return;
-    for (const Matrix& m : matrices)
-      cost.tokens.push_back(
-          line_of(matrix_work(m), matrix_rates(placement, efficiency, m.precision), layers));
+                  const Coefficients& coefficients, PassCost& cost) {
+  const Precision linear = placement.precisions.linear;
+  Line main, other;
+  const auto add_all = [&](const std::vector<Matrix>& matrices, double layers) {
+    for (const Matrix& m : matrices) {
+      const bool is_main = m.precision == linear;
+      const double memory = is_main ? coefficients[Coefficient::LinearMemory] : kOtherMemory;
+      const double math = is_main ? coefficients[Coefficient::LinearFlops] : kOtherFlops;
+      const Rates rates{memory_rate(placement, memory), flops_of(placement, m.precision) * math};
+      add(is_main ? main : other, weights_line(m, rates, layers));
+    }
   };
-  add(list.attention, placement.model.layers);
-  add(list.dense, list.layers_dense);
-  add(list.mixture, list.layers_mixture);
-  cost.head = line_of(matrix_work(list.head),
-                      matrix_rates(placement, efficiency, list.head.precision), 1.0);
+  add_all(list.attention, placement.model.layers);
+  add_all(list.dense, list.layers_dense);
+  add_all(list.mixture, list.layers_mixture);
+  cost.tokens.push_back(main);
+  cost.tokens.push_back(other);
+  cost.head = weights_line(
+      list.head,
+      {memory_rate(placement, kOtherMemory), flops_of(placement, list.head.precision) * kOtherFlops},
+      1.0);
 }
 
 // Embedding, two additions with normalisation per layer, activation, positions and the KV write
@@ -68,19 +95,23 @@ Line elementwise_line(const Placement& placement, const RankMatrices& list) {
 }
 
 std::optional<ExpertLine> expert_line(const Placement& placement, const RankMatrices& list,
-                                      const Efficiency& efficiency) {
+                                      const Coefficients& coefficients) {
   if (list.layers_mixture == 0) return std::nullopt;
   const ExpertWork work = expert_work(placement, list.routed);
   const auto peak =
       static_cast<double>(peak_flops(placement.system, placement.precisions.experts).value());
-  const Rates rates{memory_rate(placement, efficiency.expert_memory),
-                    peak * efficiency.expert_flops};
-  return ExpertLine{.all = line_of(work.all, rates, list.layers_mixture),
+  const Line all =
+      line_of(work.all,
+              {memory_rate(placement, coefficients[Coefficient::ExpertMemory]),
+               peak * coefficients[Coefficient::ExpertFlops]},
+              list.layers_mixture);
+  return ExpertLine{.read_all_ms = all.fixed_ms,
+                    .math_per_token_ms = all.math_per_token_ms,
                     .share_missed = work.share_missed,
                     .ranks = placement.parallelism.attention_data};
 }
 
-AttentionLine attention_line(const Placement& placement, const Efficiency& efficiency,
+AttentionLine attention_line(const Placement& placement, const Coefficients& coefficients,
                              double layers, std::uint64_t window) {
   const AttentionWork work = std::visit(
       [&](const auto& attention) {
@@ -88,9 +119,15 @@ AttentionLine attention_line(const Placement& placement, const Efficiency& effic
                               bytes_per_element(placement.precisions.kv_cache));
       },
       placement.model.attention);
-  const double memory_ms = layers * 1000.0 / memory_rate(placement, efficiency.kv_memory);
-  const double decode_ms = layers * 1000.0 / bf16_rate(placement, efficiency.bf16_flops);
-  const double prefill_ms = layers * 1000.0 / bf16_rate(placement, efficiency.prefill_flops);
+  const double memory_ms =
+      layers * 1000.0 / memory_rate(placement, coefficients[Coefficient::KvMemory]);
+  const double decode_ms = layers * 1000.0 / bf16_rate(placement, kOtherFlops);
+  const double share = coefficients[Coefficient::PrefillFlops];
+  const double prefill_ms = layers * 1000.0 / bf16_rate(placement, share);
+  // An indexer computes in fp8 where the GPU can (perfmodel.md 4.7).
+  const auto& peaks = placement.system.flops_per_s;
+  const double index_ms =
+      layers * 1000.0 / (static_cast<double>(peaks.fp8.value_or(*peaks.bf16)) * share);
   return {.window = window,
           .prefill_math_ms_per_pair = work.prefill_flops_per_pair * prefill_ms,
           .prefill_ms_per_new = work.prefill_bytes_per_new * memory_ms,
@@ -98,52 +135,64 @@ AttentionLine attention_line(const Placement& placement, const Efficiency& effic
           .decode_math_ms_per_context = work.decode_flops_per_context * decode_ms,
           .decode_ms_per_context = work.decode_bytes_per_context * memory_ms,
           .decode_ms_per_request = work.decode_bytes_per_request * memory_ms,
-          .index_math_ms_per_context = work.index_flops_per_context * prefill_ms,
+          .index_math_ms_per_context = work.index_flops_per_context * index_ms,
           .index_ms_per_context = work.index_bytes_per_context * memory_ms};
 }
 
-void add_attention(const Placement& placement, const Efficiency& efficiency, PassCost& cost) {
+void add_attention(const Placement& placement, const Coefficients& coefficients, PassCost& cost) {
   const catalog::ModelCard& model = placement.model;
   if (const auto* latent = std::get_if<catalog::LatentAttention>(&model.attention)) {
     const std::uint64_t picked = latent->index ? latent->index->tokens : 0;
-    cost.global = attention_line(placement, efficiency, model.layers, picked);
+    cost.global = attention_line(placement, coefficients, model.layers, picked);
     return;
   }
   const auto& window = std::get<catalog::GroupedAttention>(model.attention).window;
   const std::uint32_t windowed = window ? window->layers : 0;
-  cost.global = attention_line(placement, efficiency, model.layers - windowed, 0);
-  if (window) cost.windowed = attention_line(placement, efficiency, windowed, window->tokens);
+  cost.global = attention_line(placement, coefficients, model.layers - windowed, 0);
+  if (window) cost.windowed = attention_line(placement, coefficients, windowed, window->tokens);
 }
 
 // A collective over `gpus` GPUs, `count` times a pass: small messages wait for the latency, large
 // ones for the link.
-Line collective_line(const Placement& placement, const PassCost& cost, const Efficiency& efficiency,
+Line collective_line(const Placement& placement, const Coefficients& coefficients,
                      double bytes_per_token, std::uint64_t gpus, double count) {
   const bool leaves_node = gpus > placement.system.gpus_per_node;
-  const double latency = cost.host.per_collective * collective_growth(gpus) +
-                         (leaves_node ? placement.system.peer_latency_s * 1000.0 : 0.0);
-  const double rate = link_bytes_per_s(placement.system, gpus) * efficiency.link;
+  const double latency =
+      coefficients[Coefficient::CollectiveLatency] * collective_growth(gpus) +
+      (leaves_node ? placement.system.peer_latency_s * 1000.0 : 0.0);
+  const double rate =
+      link_bytes_per_s(placement.system, gpus) * coefficients[Coefficient::LinkShare];
   return {.fixed_ms = latency * count,
           .math_per_token_ms = bytes_per_token / rate * 1000.0 * count};
 }
 
+// Tokens go to the ranks of their experts and come back: one copy for each rank visited, half of
+// them in a narrower format.
+Line exchange_line(const Placement& placement, const Coefficients& coefficients,
+                   double layers_mixture) {
+  const Parallelism& p = placement.parallelism;
+  const std::uint64_t group = std::uint64_t{p.tensor} * p.attention_data;
+  const double copies =
+      std::min<double>(placement.model.experts->per_token, static_cast<double>(group) - 1.0);
+  Line line = collective_line(placement, coefficients,
+                              3.0 * placement.model.hidden * copies, group, layers_mixture);
+  line.fixed_ms *= coefficients[Coefficient::DataParallelLatency];
+  return {.fixed_ms = line.fixed_ms, .per_token_ms = line.math_per_token_ms};
+}
+
 // perfmodel.md 3.1-3.3 and 4.10: an all-reduce over the tensor ranks after attention, after every
-// feed-forward part and after the embedding. With attention-data ranks, experts gather the tokens
-// of all ranks before and scatter them after. Pipeline stages hand the hidden state on.
+// feed-forward part and after the embedding. With attention-data ranks tokens travel to the experts
+// and back. Pipeline stages hand the hidden state on.
 void add_collectives(const Placement& placement, const RankMatrices& list,
-                     const Efficiency& efficiency, PassCost& cost) {
+                     const Coefficients& coefficients, PassCost& cost) {
   const Parallelism& p = placement.parallelism;
   const double message = 2.0 * placement.model.hidden;  // bytes per token
   if (p.tensor > 1)
-    cost.tokens.push_back(collective_line(placement, cost, efficiency,
+    cost.tokens.push_back(collective_line(placement, coefficients,
                                           all_reduce_bytes(message, p.tensor), p.tensor,
                                           2.0 * placement.model.layers + 1.0));
-  if (p.attention_data > 1 && list.layers_mixture > 0) {
-    const std::uint64_t group = std::uint64_t{p.tensor} * p.attention_data;
-    cost.tokens.push_back(collective_line(placement, cost, efficiency,
-                                          gather_bytes(message * p.attention_data, group), group,
-                                          2.0 * list.layers_mixture));
-  }
+  if (p.attention_data > 1 && list.layers_mixture > 0)
+    cost.tokens.push_back(exchange_line(placement, coefficients, list.layers_mixture));
   if (p.pipeline > 1) {
     const double rate = link_bytes_per_s(placement.system, gpus_per_worker(p));
     const double hops = p.pipeline - 1.0;
@@ -154,17 +203,22 @@ void add_collectives(const Placement& placement, const RankMatrices& list,
 
 }  // namespace
 
-double PassCost::batch_ms(std::uint64_t tokens_new, std::uint64_t sequences,
-                          std::uint64_t sampled) const {
-  double ms =
-      host.per_pass + host.per_sequence * as_double(sequences) + head.at(as_double(sampled));
-  for (const Line& line : tokens) ms += line.at(as_double(tokens_new));
-  return experts ? ms + experts->at(tokens_new) : ms;
+double PassCost::batch_ms(const BatchCounts& counts) const {
+  double ms = (counts.verifies ? host_ms * verify_factor : host_ms) +
+              per_sequence_ms * as_double(counts.sequences) + head.at(as_double(counts.sampled));
+  const double fresh = as_double(counts.tokens);
+  for (const Line& line : tokens) ms += line.at(fresh);
+  return experts ? ms + experts->at(counts.group) : ms;
 }
 
-DecodeBatch PassCost::decode_batch(std::uint32_t requests, std::uint32_t tokens_each) const {
+DecodeBatch PassCost::decode_batch(std::uint32_t requests, std::uint32_t tokens_each,
+                                   std::uint64_t group) const {
   const std::uint64_t computed = std::uint64_t{requests} * tokens_each;
-  return {.batch_ms = batch_ms(computed, requests, computed),
+  return {.batch_ms = batch_ms({.tokens = computed,
+                                .group = group,
+                                .sequences = requests,
+                                .sampled = computed,
+                                .verifies = tokens_each > 1}),
           .global = global.decode(requests),
           .windowed = windowed.decode(requests)};
 }
@@ -174,16 +228,53 @@ double PassCost::prefill_attention_ms(std::uint64_t fresh, std::uint64_t context
   return global.prefill(fresh, context, pairs) + windowed.prefill(fresh, context, pairs);
 }
 
-PassCost pass_cost_of(const Placement& placement) {
+PassParts parts_of(const PassCost& cost, const StepShape& shape) {
+  PassParts parts;
+  const std::uint64_t decoded = std::uint64_t{shape.decode_requests} * shape.decode_tokens_each;
+  const std::uint64_t fresh =
+      shape.prefill_isl - std::min(shape.prefill_isl, shape.prefill_prefix);
+  const bool prefills = shape.prefill_requests > 0 && fresh > 0;
+  double attention_ms = 0.0;
+  if (shape.decode_requests > 0) {
+    const std::uint64_t others = shape.group_tokens - std::min(shape.group_tokens, decoded + fresh);
+    const std::uint64_t group =
+        shape.group_tokens > 0 ? decoded + others : cost.group_of(decoded);
+    const DecodeBatch batch =
+        cost.decode_batch(shape.decode_requests, shape.decode_tokens_each, group);
+    attention_ms = batch.attention_ms(as_double(shape.decode_context));
+    parts.decode_ms = batch.batch_ms + attention_ms;
+    parts.total_ms = parts.decode_ms;
+  }
+  if (!prefills) return parts;
+  // One fused batch: weights are read once for prompts and decodes together.
+  const std::uint64_t tokens = fresh + decoded;
+  const double total_ms =
+      cost.batch_ms({.tokens = tokens,
+                     .group = shape.group_tokens > 0 ? std::max(shape.group_tokens, tokens)
+                                                     : cost.group_of(tokens),
+                     .sequences = std::uint64_t{shape.prefill_requests} + shape.decode_requests,
+                     .sampled = shape.prefill_requests + decoded,
+                     .verifies = shape.decode_requests > 0 && shape.decode_tokens_each > 1}) +
+      cost.per_prefill_pass_ms +
+      cost.prefill_attention_ms(fresh, shape.prefill_isl, shape.prefill_attention) + attention_ms;
+  parts.total_ms = std::max(total_ms, parts.decode_ms);
+  return parts;
+}
+
+PassCost pass_cost_of(const Placement& placement, const Coefficients& coefficients) {
   const RankMatrices list = matrices_of(placement);
-  const Efficiency efficiency = efficiency_of(placement);
+  const double layers = placement.model.layers;
   PassCost cost;
-  cost.host = host_cost_of(placement);
-  add_matrices(placement, list, efficiency, cost);
+  cost.host_ms = coefficients[Coefficient::HostPerPass] +
+                 layers * coefficients[Coefficient::LaunchPerLayer];
+  cost.verify_factor = coefficients[Coefficient::SpeculationLaunch];
+  cost.per_sequence_ms = coefficients[Coefficient::PerSequence];
+  cost.per_prefill_pass_ms = layers * coefficients[Coefficient::PrefillLaunchPerLayer];
+  add_matrices(placement, list, coefficients, cost);
   cost.tokens.push_back(elementwise_line(placement, list));
-  cost.experts = expert_line(placement, list, efficiency);
-  add_attention(placement, efficiency, cost);
-  add_collectives(placement, list, efficiency, cost);
+  cost.experts = expert_line(placement, list, coefficients);
+  add_attention(placement, coefficients, cost);
+  add_collectives(placement, list, coefficients, cost);
   return cost;
 }
 

@@ -10,6 +10,7 @@
 #include "perf/coefficients.hpp"
 #include "perf/cost_lines.hpp"
 #include "perf/placement.hpp"
+#include "perf/step_timer.hpp"
 
 namespace servecast::perf {
 
@@ -23,24 +24,48 @@ struct DecodeBatch {
   double attention_ms(double context) const { return global.at(context) + windowed.at(context); }
 };
 
+// The new tokens of a pass.
+struct BatchCounts {
+  std::uint64_t tokens = 0;     // of this rank
+  std::uint64_t group = 0;      // of all attention-data ranks; at least `tokens`
+  std::uint64_t sequences = 0;  // requests that have some
+  std::uint64_t sampled = 0;    // tokens whose logits are computed
+  bool verifies = false;        // drafts are among them
+};
+
 struct PassCost {
-  HostCost host;
-  std::vector<Line> tokens;  // operators on every token of the pass
-  Line head;                 // output head, on one token per request
+  double host_ms = 0.0;  // and kernel launches of all layers
+  double verify_factor = 1.0;  // on host_ms
+  double per_sequence_ms = 0.0;
+  double per_prefill_pass_ms = 0.0;  // launches outside CUDA graphs when prompts are in the pass
+  std::vector<Line> tokens;          // operators on every token of the pass
+  Line head;                         // output head, on one token per request
   std::optional<ExpertLine> experts;
   AttentionLine global;    // layers that attend to everything, or to what an indexer picks
   AttentionLine windowed;  // layers with a sliding window; nothing where there are none
 
-  // Everything but attention, of a pass of `tokens_new` tokens in `sequences` requests, with logits
-  // of `sampled` of the tokens. Weights are read once.
-  double batch_ms(std::uint64_t tokens_new, std::uint64_t sequences, std::uint64_t sampled) const;
-  DecodeBatch decode_batch(std::uint32_t requests, std::uint32_t tokens_each) const;
+  // Everything but attention. Weights are read once.
+  double batch_ms(const BatchCounts& counts) const;
+  // `group` as in BatchCounts.
+  DecodeBatch decode_batch(std::uint32_t requests, std::uint32_t tokens_each,
+                           std::uint64_t group) const;
   // As AttentionLine::prefill, for all layers.
   double prefill_attention_ms(std::uint64_t fresh, std::uint64_t context,
                               std::uint64_t pairs) const;
+  // Of a rank with `tokens` new tokens when nobody tells what the other ranks have: as many each.
+  std::uint64_t group_of(std::uint64_t own) const {
+    return experts ? own * experts->ranks : own;
+  }
 };
 
+// A pass in ms. `total_ms` is at least `decode_ms`, which the decoding requests would take alone.
+struct PassParts {
+  double decode_ms = 0.0;
+  double total_ms = 0.0;
+};
+PassParts parts_of(const PassCost& cost, const StepShape& shape);
+
 // requires: check(placement) is empty.
-PassCost pass_cost_of(const Placement& placement);
+PassCost pass_cost_of(const Placement& placement, const Coefficients& coefficients);
 
 }  // namespace servecast::perf

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/problem.hpp"
 #include "catalog/kinds.hpp"
@@ -46,6 +47,7 @@ struct Placement {
   catalog::EngineKind engine = catalog::EngineKind::Vllm;
   Parallelism parallelism = {};
   Precisions precisions = {};
+  std::string engine_version = {};  // as measurements write it; empty: not known
 };
 
 // Every rule of perfmodel.md 2.3 and product.md 10.8 that the placement breaks; each message names

@@ -33,6 +33,9 @@ struct StepShape {
   std::uint32_t images = 0;
   // Tokens that the rank's KV pool holds in all.
   std::uint64_t capacity_tokens = 0;
+  // New tokens of all attention-data ranks in this pass, this one's among them: they meet in the
+  // experts. 0: not told; each is taken to have as many as this one.
+  std::uint64_t group_tokens = 0;
 };
 
 // A mixed chunk for a timer that knows no such batch: its decoding requests as prompts of which all

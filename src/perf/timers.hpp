@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/problem.hpp"
+#include "catalog/step_model.hpp"
 #include "perf/placement.hpp"
 #include "perf/step_timer.hpp"
 
@@ -43,6 +44,7 @@ Result<Timer> polynomial_timer(const SpeedRatios& ratios = {});
 // decides; with attention-data ranks the others are taken to hold the same. Monotone in tokens,
 // context and batch. Does not ask whether the placement fits into memory: ask kv_capacity first.
 // Problems: those of check(placement), ratios as above, context parallelism ("timing.unsupported").
-Result<Timer> analytic_timer(const Placement& placement, const SpeedRatios& ratios = {});
+Result<Timer> analytic_timer(const Placement& placement, const SpeedRatios& ratios = {},
+                             const catalog::StepModel& model = catalog::shipped_step_model());
 
 }  // namespace servecast::perf
