@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -77,7 +78,8 @@ Backtest run_backtest(std::vector<JudgedRow> rows, const BacktestOptions& option
   std::atomic<std::size_t> next{0};
   std::mutex told;
   std::uint64_t count = 0;
-  const auto run = [&] {
+  std::exception_ptr broken;  // of a thread that memory ran out for
+  const auto run_rows = [&] {
     for (std::size_t at = next++; at < order.size(); at = next++) {
       const std::size_t i = order[at];
       done.rows[i] = run_judged(std::move(rows[i]));
@@ -86,10 +88,20 @@ Backtest run_backtest(std::vector<JudgedRow> rows, const BacktestOptions& option
       options.progress(++count, order.size());
     }
   };
+  const auto run = [&] {
+    try {
+      run_rows();
+    } catch (...) {
+      const std::scoped_lock lock(told);
+      broken = std::current_exception();
+      next = order.size();
+    }
+  };
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < options.threads; ++i) threads.emplace_back(run);
   run();
   for (std::thread& thread : threads) thread.join();
+  if (broken) std::rethrow_exception(broken);
   return done;
 }
 

@@ -21,6 +21,7 @@ using workload::Load;
 constexpr std::uint32_t kOfflineRequests = 1024;
 constexpr std::uint32_t kOpenLoopRequests = 200;
 constexpr std::uint32_t kRequestsPerPlace = 10;  // realdata.md 2.2
+constexpr std::uint32_t kHeldPasses = 60;        // TensorRT-LLM's batching of context requests
 
 std::uint32_t part_of(std::uint32_t tokens, double factor) {
   return std::max(static_cast<std::uint32_t>(std::lround(tokens * factor)), 1U);
@@ -104,6 +105,9 @@ void set_scheduler(const JudgedRow& judged, const workload::Spec& traffic, confi
       rank.rules = scheduler::kTrtllmRules;
       rank.block_tokens = 32;
       rank.chunked_prefill = false;
+      // With attention data parallelism prompts are held back until every rank has one or 60 decode
+      // passes are over (accuracy-notes.md 2.2). Of that rule the bound alone is modelled.
+      if (engine.parallelism.attention_data > 1) rank.prefill_schedule_interval = kHeldPasses;
       rank.max_batched_tokens = judged.protocol == Protocol::InferenceMax
                                     ? prompt + seats + 64
                                     : std::max(kTrtllmTokens, prompt + seats);

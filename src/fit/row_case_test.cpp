@@ -54,6 +54,23 @@ TEST(RowCase, EnginesHaveTheirOwnLimits) {
   EXPECT_EQ(case_of(judged(row)).error().reason, "unknown engine llama.cpp");
 }
 
+TEST(RowCase, TensorRtLlmHoldsPromptsBackWhereAttentionIsDataParallel) {
+  MeasuredRow row = a_row();
+  row.engine = "trtllm";
+  row.model = "deepseek-ai/DeepSeek-R1";
+  row.system = "b200_sxm";
+  row.precision = "fp4";
+  row.widths.attention_data = 8;
+  row.widths.moe_expert = 8;
+  const auto made = case_of(judged(row));
+  ASSERT_TRUE(made) << made.error().reason;
+  EXPECT_EQ(made->deployed.deployment.rank.prefill_schedule_interval, 60U);
+  EXPECT_EQ(made->deployed.deployment.ranks_per_worker, 8U);
+  row.widths.attention_data = 1;
+  row.widths.tensor = 8;
+  EXPECT_EQ(case_of(judged(row))->deployed.deployment.rank.prefill_schedule_interval, 1U);
+}
+
 TEST(RowCase, ImpossibleWidthsLeaveTheDenominator) {
   MeasuredRow row = a_row();
   row.model = "openai/gpt-oss-120b";
