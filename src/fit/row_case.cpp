@@ -139,6 +139,11 @@ NoCase unanswerable(std::string reason) {
   return {Status::Unanswerable, std::move(reason)};
 }
 
+// The sentence of a Problem without the account that follows in brackets: reasons are counted.
+NoCase refused(const Problem& problem) {
+  return unanswerable(problem.message.substr(0, problem.message.find(" (")));
+}
+
 }  // namespace
 
 tl::expected<RowCase, NoCase> case_of(const JudgedRow& judged) {
@@ -170,7 +175,7 @@ tl::expected<RowCase, NoCase> case_of(const JudgedRow& judged) {
   set_scheduler(judged, *traffic, of);
   made.config.traffic = std::move(*traffic);
   auto deployed = config::deploy(made.config);
-  if (!deployed) return tl::unexpected(unanswerable(deployed.error().front().message));
+  if (!deployed) return tl::unexpected(refused(deployed.error().front()));
   made.deployed = std::move(*deployed);
   return made;
 }
