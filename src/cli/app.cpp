@@ -37,6 +37,7 @@ std::unique_ptr<CLI::App> make_app(Action& chosen) {
   add_explain(*app, chosen);
   add_events(*app, chosen);
   add_bench(*app, chosen);
+  add_backtest(*app, chosen);
   add_bench_child(*app, chosen);
   add_completion(*app, chosen);
   add_reference(*app, chosen);

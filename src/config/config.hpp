@@ -59,7 +59,9 @@ struct Engine {
   std::optional<std::uint32_t> context_length = {};  // nothing: the model's limit
   std::uint32_t replicas = 1;
   perf::Parallelism parallelism = {};  // of one worker
-  scheduler::RankConfig rank = {};     // blocks and max_model_len are filled by deployment()
+  // Of weights and KV cache; nothing: the checkpoint's own. No document says them.
+  std::optional<perf::Precisions> precisions = {};
+  scheduler::RankConfig rank = {};  // blocks and max_model_len are filled by deployment()
   std::optional<std::uint64_t> kv_bytes_per_token = {};  // nothing: from the model
   Grouped grouped = {};
   Capacity capacity = {};

@@ -146,7 +146,8 @@ Result<Deployed> deploy(const Config& config) {
                         .engine = engine.backend,
                         .parallelism = engine.parallelism,
                         .precisions = {}};
-  deployed.placement.precisions = perf::precisions_of(deployed.placement.model);
+  deployed.placement.precisions =
+      engine.precisions.value_or(perf::precisions_of(deployed.placement.model));
   add(problems, perf::check(deployed.placement), config, "engine.workers.aggregated");
   check_context(config, deployed.placement.model, problems);
   if (!problems.empty()) return tl::unexpected(std::move(problems));
