@@ -14,29 +14,20 @@ namespace servecast::catalog {
 namespace {
 
 constexpr std::array<std::string_view, kCoefficients> kCoefficientNames{
-    "host_ms_per_pass",
-    "launch_ms_per_layer",
-    "ms_per_sequence",
-    "linear_memory_share",
-    "linear_flops_share",
-    "expert_memory_share",
-    "expert_flops_share",
-    "kv_memory_share",
-    "prefill_flops_share",
-    "collective_ms",
-    "link_share",
-    "prefill_launch_ms_per_layer",
-    "speculation_launch",
-    "data_parallel_latency",
-    "client_ms",
-    "client_ms_per_token",
-    "flush_passes",
-    "cold_start_ms",
+    "host_ms_per_pass",    "launch_ms_per_layer",
+    "ms_per_sequence",     "linear_memory_share",
+    "linear_flops_share",  "expert_memory_share",
+    "expert_flops_share",  "kv_memory_share",
+    "prefill_flops_share", "collective_ms",
+    "link_share",          "prefill_launch_ms_per_layer",
+    "speculation_launch",  "data_parallel_latency",
+    "client_ms",           "client_ms_per_token",
+    "flush_passes",        "cold_start_ms",
     "intake_ms",
 };
 constexpr std::array<std::string_view, kLabels> kLabelNames{
     "kind",   "attention", "generation", "engine",          "version", "network",
-    "linear", "experts",   "formats",    "expert_parallel", "source",
+    "linear", "experts",   "formats",    "expert_parallel", "source",  "system",
 };
 
 template <class E, std::size_t N>
@@ -67,7 +58,8 @@ Effect read_effect(Fields& at) {
   for (const std::string& key : when.keys()) {
     const auto label = label_from(key);
     // Left to finish() when no label: it names the nearest one.
-    if (label && when.has(key.c_str())) effect.when.emplace_back(*label, when.any_text(key.c_str()));
+    if (label && when.has(key.c_str()))
+      effect.when.emplace_back(*label, when.any_text(key.c_str()));
   }
   for (const std::string_view name : kLabelNames) (void)when.has(std::string(name).c_str());
   when.finish();

@@ -59,8 +59,9 @@ enum class Label : std::uint8_t {
   Formats,         // both, as "fp8/fp4"
   ExpertParallel,  // yes, no
   Source,          // of the measurement: inferencemax, other
+  System,          // name of the card
 };
-inline constexpr std::size_t kLabels = 11;
+inline constexpr std::size_t kLabels = 12;
 std::string_view to_string(Label label);  // "kind"
 std::optional<Label> label_from(std::string_view name);
 

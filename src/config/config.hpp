@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "base/time.hpp"
 #include "cache/kv_groups.hpp"
 #include "catalog/kinds.hpp"
+#include "catalog/step_model.hpp"
 #include "config/setting.hpp"
 #include "perf/placement.hpp"
 #include "perf/timers.hpp"
@@ -41,6 +43,8 @@ struct Timing {
   Kind kind = Kind::Default;
   perf::FixedDurations fixed = {};
   perf::SpeedRatios ratios = {};
+  // Default: what was learnt from measurements; nothing: what the program ships.
+  std::shared_ptr<const catalog::StepModel> step_model = {};
 };
 
 // Grouped KV caches as written; without groups there are none. The gate judges them in deploy().
@@ -59,6 +63,7 @@ struct Engine {
   std::optional<std::uint32_t> context_length = {};  // nothing: the model's limit
   std::uint32_t replicas = 1;
   perf::Parallelism parallelism = {};  // of one worker
+  std::string backend_version = {};  // as measurements write it; empty: not known
   // Of weights and KV cache; nothing: the checkpoint's own. No document says them.
   std::optional<perf::Precisions> precisions = {};
   scheduler::RankConfig rank = {};  // blocks and max_model_len are filled by deployment()

@@ -72,7 +72,9 @@ Result<perf::Timer> timer_of(const Config& config, const perf::Placement& placem
     case Timing::Kind::Polynomial:
       return perf::polynomial_timer(timing.ratios);
     case Timing::Kind::Default:
-      return perf::analytic_timer(placement, timing.ratios);
+      return perf::analytic_timer(
+          placement, timing.ratios,
+          timing.step_model ? *timing.step_model : catalog::shipped_step_model());
   }
   return fail({"config.timing", "unknown timing", {}, ""});
 }
@@ -145,7 +147,8 @@ Result<Deployed> deploy(const Config& config) {
                         .system = std::move(*system),
                         .engine = engine.backend,
                         .parallelism = engine.parallelism,
-                        .precisions = {}};
+                        .precisions = {},
+                        .engine_version = engine.backend_version};
   deployed.placement.precisions =
       engine.precisions.value_or(perf::precisions_of(deployed.placement.model));
   add(problems, perf::check(deployed.placement), config, "engine.workers.aggregated");

@@ -8,6 +8,7 @@
 #include <array>
 #include <cctype>
 #include <optional>
+#include <variant>
 #include <vector>
 
 namespace servecast::fit {
@@ -71,10 +72,6 @@ std::string gpu_name(std::string_view written) {
   return joined;
 }
 
-bool is_fp8(Precision precision) {
-  return precision == Precision::Fp8 || precision == Precision::Fp8Block;
-}
-
 // An engine falls back to one scale a tensor where shards do not hold whole blocks.
 Precision fp8_of_experts(const catalog::ModelCard& model, const perf::Parallelism& widths,
                          Precision wanted) {
@@ -83,10 +80,19 @@ Precision fp8_of_experts(const catalog::ModelCard& model, const perf::Parallelis
   return (model.experts->intermediate / widths.moe_tensor) % block == 0 ? wanted : Precision::Fp8;
 }
 
-// FP8 weights of SGLang go with a bfloat16 cache (realdata.md 2.5: 70,272 bytes a token of R1).
-Precision kv_of(EngineKind engine, Precision narrowest) {
-  if (narrowest == Precision::Nvfp4) return Precision::Fp8;
-  return is_fp8(narrowest) && engine != EngineKind::Sglang ? Precision::Fp8 : Precision::Bfloat16;
+// As the published runs had it: a narrow cache goes with 4-bit weights and on Blackwell, where the
+// kernels for it are; on Hopper SGLang keeps bfloat16 (realdata.md 2.5: 70,272 bytes a token of
+// R1), and so does vLLM for mixtures whose checkpoint says nothing (the rows of MiniMax-M2.5 on
+// H100 that fill the memory).
+Precision kv_of(const catalog::ModelCard& model, EngineKind engine, bool blackwell,
+                Precision narrowest) {
+  if (narrowest == Precision::Bfloat16) return Precision::Bfloat16;
+  const bool latent = std::holds_alternative<catalog::LatentAttention>(model.attention);
+  if (engine == EngineKind::Sglang)
+    return blackwell && latent ? Precision::Fp8 : Precision::Bfloat16;
+  if (engine == EngineKind::Vllm && !blackwell && model.experts && !latent)
+    return Precision::Bfloat16;
+  return Precision::Fp8;
 }
 
 }  // namespace
@@ -108,14 +114,20 @@ Answerable<catalog::SystemCard> system_of(std::string_view written) {
 }
 
 Answerable<perf::Precisions> precisions_of(const MeasuredRow& row, const catalog::ModelCard& model,
-                                           EngineKind engine, const perf::Parallelism& widths) {
+                                           const catalog::SystemCard& system, EngineKind engine,
+                                           const perf::Parallelism& widths) {
+  const bool blackwell = system.sm.value_or(0) >= 100;
+  const auto cache = [&](Precision narrowest) {
+    return kv_of(model, engine, blackwell, narrowest);
+  };
   const std::string precision = lower(row.precision);
   const catalog::WeightPrecision& own = model.weights;
   if (precision.empty() || precision.starts_with("mxfp4") ||
       (precision == "fp4" && own.experts == Precision::Mxfp4 && model.experts)) {
     perf::Precisions published = perf::precisions_of(model);
     published.experts = fp8_of_experts(model, widths, published.experts);
-    published.kv_cache = kv_of(engine, published.linear);
+    published.kv_cache =
+        cache(published.experts == Precision::Mxfp4 ? Precision::Mxfp4 : published.linear);
     return published;
   }
   if (precision == "bf16" || precision == "fp16" || precision == "bfloat16")
@@ -123,14 +135,13 @@ Answerable<perf::Precisions> precisions_of(const MeasuredRow& row, const catalog
   if (precision == "fp8") {
     const bool by_block = own.linear == Precision::Fp8Block || row.linear_precision == "fp8_block";
     const Precision fp8 = by_block ? Precision::Fp8Block : Precision::Fp8;
-    return perf::Precisions{.linear = fp8,
-                            .experts = fp8_of_experts(model, widths, fp8),
-                            .kv_cache = kv_of(engine, fp8)};
+    return perf::Precisions{
+        .linear = fp8, .experts = fp8_of_experts(model, widths, fp8), .kv_cache = cache(fp8)};
   }
   if (precision == "fp4" || precision == "nvfp4")
     return perf::Precisions{.linear = model.experts ? Precision::Bfloat16 : Precision::Nvfp4,
                             .experts = Precision::Nvfp4,
-                            .kv_cache = kv_of(engine, Precision::Nvfp4)};
+                            .kv_cache = cache(Precision::Nvfp4)};
   return tl::unexpected(fmt::format("unknown precision {}", row.precision));
 }
 

@@ -29,6 +29,7 @@ Answerable<catalog::SystemCard> system_of(std::string_view written);
 // the checkpoint's own; fp4 is mxfp4 for models published in it, else nvfp4, in the experts only
 // where there are some.
 Answerable<perf::Precisions> precisions_of(const MeasuredRow& row, const catalog::ModelCard& model,
+                                           const catalog::SystemCard& system,
                                            catalog::EngineKind engine,
                                            const perf::Parallelism& widths);
 

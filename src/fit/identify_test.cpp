@@ -40,10 +40,11 @@ TEST(Identify, GpuNamesMayCarryMemoryAndMaker) {
 }
 
 perf::Precisions precisions(const char* model, const char* precision, EngineKind engine,
-                            std::uint32_t moe_tensor = 1) {
+                            std::uint32_t moe_tensor = 1, const char* system = "h200") {
   MeasuredRow row = a_row();
   row.precision = precision;
-  return *precisions_of(row, *model_of(model), engine, {.moe_tensor = moe_tensor});
+  return *precisions_of(row, *model_of(model), *system_of(system), engine,
+                        {.moe_tensor = moe_tensor});
 }
 
 TEST(Identify, Fp4IsWhatTheModelIsPublishedIn) {
@@ -70,12 +71,22 @@ TEST(Identify, SglangKeepsABfloat16CacheWithFp8Weights) {
   EXPECT_EQ(precisions("DeepSeek-R1", "fp8", EngineKind::Vllm).kv_cache, Precision::Fp8);
 }
 
+TEST(Identify, MixturesKeepABfloat16CacheOnHopperOnly) {
+  EXPECT_EQ(precisions("Qwen3-30B-A3B", "fp8", EngineKind::Vllm).kv_cache, Precision::Bfloat16);
+  EXPECT_EQ(precisions("Qwen3-30B-A3B", "fp8", EngineKind::Vllm, 1, "b200").kv_cache,
+            Precision::Fp8);
+  EXPECT_EQ(precisions("DeepSeek-R1", "fp8", EngineKind::Sglang, 1, "b200").kv_cache,
+            Precision::Fp8);
+  EXPECT_EQ(precisions("Llama-3.1-8B", "fp8", EngineKind::Vllm).kv_cache, Precision::Fp8);
+}
+
 TEST(Identify, ABlankPrecisionIsTheCheckpointsOwnAndAnUnknownOneIsRefused) {
   EXPECT_EQ(precisions("Qwen3-32B", "", EngineKind::Vllm).linear, Precision::Bfloat16);
   MeasuredRow row = a_row();
   row.precision = "int3";
-  EXPECT_EQ(precisions_of(row, *model_of("Qwen3-32B"), EngineKind::Vllm, {}).error(),
-            "unknown precision int3");
+  EXPECT_EQ(
+      precisions_of(row, *model_of("Qwen3-32B"), *system_of("h200"), EngineKind::Vllm, {}).error(),
+      "unknown precision int3");
 }
 
 }  // namespace

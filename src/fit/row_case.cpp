@@ -21,7 +21,7 @@ using workload::Load;
 constexpr std::uint32_t kOfflineRequests = 1024;
 constexpr std::uint32_t kOpenLoopRequests = 200;
 constexpr std::uint32_t kRequestsPerPlace = 10;  // realdata.md 2.2
-constexpr std::uint32_t kHeldPasses = 60;        // TensorRT-LLM's batching of context requests
+constexpr std::uint32_t kHeldPasses = 30;        // TensorRT-LLM's batching of context requests
 
 std::uint32_t part_of(std::uint32_t tokens, double factor) {
   return std::max(static_cast<std::uint32_t>(std::lround(tokens * factor)), 1U);
@@ -106,7 +106,7 @@ void set_scheduler(const JudgedRow& judged, const workload::Spec& traffic, confi
       rank.block_tokens = 32;
       rank.chunked_prefill = false;
       // With attention data parallelism prompts are held back until every rank has one or 60 decode
-      // passes are over (accuracy-notes.md 2.2). Of that rule the bound alone is modelled.
+      // passes are over (accuracy-notes.md 2.2): half of that on average, as a fixed interval.
       if (engine.parallelism.attention_data > 1) rank.prefill_schedule_interval = kHeldPasses;
       rank.max_batched_tokens = judged.protocol == Protocol::InferenceMax
                                     ? prompt + seats + 64
@@ -135,6 +135,20 @@ std::uint32_t context_of(const MeasuredRow& row, const workload::Spec& traffic,
   return std::min(wanted, model.context_max);
 }
 
+// What these servers were started with, not the engines' defaults: only so do the rows fit whose
+// memory was full.
+double memory_fraction_of(EngineKind engine) {
+  switch (engine) {
+    case EngineKind::Vllm:
+      return 0.92;
+    case EngineKind::Sglang:
+      return 0.95;
+    case EngineKind::TensorRtLlm:
+      break;
+  }
+  return 0.9;
+}
+
 NoCase unanswerable(std::string reason) {
   return {Status::Unanswerable, std::move(reason)};
 }
@@ -146,7 +160,7 @@ NoCase refused(const Problem& problem) {
 
 }  // namespace
 
-tl::expected<RowCase, NoCase> case_of(const JudgedRow& judged) {
+tl::expected<RowCase, NoCase> case_of(const JudgedRow& judged, const StepModelPointer& step_model) {
   const MeasuredRow& row = judged.row;
   const auto engine = catalog::engine_from(row.engine);
   if (!engine) return tl::unexpected(unanswerable(fmt::format("unknown engine {}", row.engine)));
@@ -157,7 +171,7 @@ tl::expected<RowCase, NoCase> case_of(const JudgedRow& judged) {
   RealWidths widths = real_widths(row.widths, model->experts.has_value());
   if (!widths.impossible.empty())
     return tl::unexpected(NoCase{Status::Impossible, std::move(widths.impossible)});
-  const auto precisions = precisions_of(row, *model, *engine, widths.parallelism);
+  const auto precisions = precisions_of(row, *model, *system, *engine, widths.parallelism);
   if (!precisions) return tl::unexpected(unanswerable(precisions.error()));
   auto traffic = traffic_of(judged);
   if (!traffic) return tl::unexpected(unanswerable(fmt::format("rate {} is no number", row.rate)));
@@ -167,11 +181,12 @@ tl::expected<RowCase, NoCase> case_of(const JudgedRow& judged) {
   of.model = model->name;
   of.hardware = system->name;
   of.backend = *engine;
+  of.backend_version = row.version;
+  of.timing.step_model = step_model;
   of.parallelism = widths.parallelism;
   of.precisions = *precisions;
   of.context_length = context_of(row, *traffic, *model);
-  of.capacity.memory_fraction =
-      row.memory_fraction.value_or(perf::default_memory_fraction(*engine));
+  of.capacity.memory_fraction = row.memory_fraction.value_or(memory_fraction_of(*engine));
   set_scheduler(judged, *traffic, of);
   made.config.traffic = std::move(*traffic);
   auto deployed = config::deploy(made.config);

@@ -2,6 +2,7 @@
 // From a measured row to the deployment and the traffic that stood behind it.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <tl/expected.hpp>
 
@@ -12,6 +13,8 @@
 #include "fit/widths.hpp"
 
 namespace servecast::fit {
+
+using StepModelPointer = std::shared_ptr<const catalog::StepModel>;
 
 struct RowCase {
   config::Config config = {};
@@ -27,6 +30,8 @@ struct NoCase {
 // Engine settings as the protocol has them (realdata.md 2.2, accuracy-notes.md 2.2): vLLM takes
 // 8192 tokens a pass, TensorRT-LLM whole prompts, SGLang chunks of 16384. Goes through
 // config::deploy and its checks. requires: the row's status is Use or Special.
-tl::expected<RowCase, NoCase> case_of(const JudgedRow& judged);
+// Nothing as step model: the one in the program.
+tl::expected<RowCase, NoCase> case_of(const JudgedRow& judged,
+                                      const StepModelPointer& step_model = {});
 
 }  // namespace servecast::fit

@@ -62,7 +62,7 @@ TEST(RowCase, TensorRtLlmHoldsPromptsBackWhereAttentionIsDataParallel) {
   row.widths.moe_expert = 8;
   const auto made = case_of(judged(row));
   ASSERT_TRUE(made) << made.error().reason;
-  EXPECT_EQ(made->deployed.deployment.rank.prefill_schedule_interval, 60U);
+  EXPECT_EQ(made->deployed.deployment.rank.prefill_schedule_interval, 30U);
   EXPECT_EQ(made->deployed.deployment.ranks_per_worker, 8U);
   row.widths.attention_data = 1;
   row.widths.tensor = 8;

@@ -41,7 +41,12 @@ RealWidths real_widths(const FiledWidths& filed, bool has_experts) {
     p.attention_data = k;
     p.moe_tensor = 1;
   } else if (p.tensor > 1 && p.tensor == p.attention_data && k == 1 &&
-             (p.moe_expert == p.tensor || is_square_of(p.moe_expert, p.tensor))) {
+             is_square_of(p.moe_expert, p.tensor)) {
+    // The same curves stand in another export with tensor alone, and fill as much memory.
+    real.repaired = "both axes filed";
+    p.moe_expert = p.tensor;
+    p.attention_data = 1;
+  } else if (p.tensor > 1 && p.tensor == p.attention_data && k == 1 && p.moe_expert == p.tensor) {
     real.repaired = "both axes filed";
     p.moe_expert = p.tensor;
     p.tensor = 1;

@@ -37,7 +37,7 @@ TEST(Widths, AProductOfAttentionDataIsItsRoot) {
 }
 
 TEST(Widths, BothAxesFiledMeansAttentionDataOnly) {
-  EXPECT_EQ(four(real_widths(filed(4, 4, 1, 16), true)), (Four{1, 4, 1, 4}));
+  EXPECT_EQ(four(real_widths(filed(4, 4, 1, 16), true)), (Four{4, 1, 1, 4}));
   EXPECT_EQ(four(real_widths(filed(2, 2, 1, 2), true)), (Four{1, 2, 1, 2}));
 }
 

@@ -63,7 +63,8 @@ Result<Timer> analytic_timer(const Placement& placement, const SpeedRatios& rati
                         .place = {},
                         .hint = "use fixed or polynomial timing"});
   if (!problems.empty()) return tl::unexpected(std::move(problems));
-  return std::make_shared<const AnalyticTimer>(pass_cost_of(placement, Coefficients(model, labels_of(placement))), ratios);
+  return std::make_shared<const AnalyticTimer>(
+      pass_cost_of(placement, Coefficients(model, labels_of(placement))), ratios);
 }
 
 }  // namespace servecast::perf

@@ -60,9 +60,9 @@ catalog::LabelValues labels_of(const Placement& placement) {
       std::holds_alternative<catalog::LatentAttention>(model.attention) ? "latent" : "grouped";
   labels[Label::Generation] = is_blackwell(placement.system) ? "blackwell" : "hopper";
   labels[Label::Engine] = to_string(placement.engine);
+  labels[Label::System] = placement.system.name;
   labels[Label::Version] = placement.engine_version;
-  labels[Label::Network] =
-      fmt::format("{}/{}x{}", model.architecture, model.layers, model.hidden);
+  labels[Label::Network] = fmt::format("{}/{}x{}", model.architecture, model.layers, model.hidden);
   labels[Label::Linear] = width_of(placement.precisions.linear);
   labels[Label::Experts] =
       model.experts ? std::string(width_of(placement.precisions.experts)) : "none";
@@ -77,8 +77,7 @@ Coefficients::Coefficients(const catalog::StepModel& model, const catalog::Label
     if (effect.applies(labels))
       values_[static_cast<std::size_t>(effect.coefficient)] *= effect.factor;
   }
-  for (std::size_t i = 0; i < values_.size(); ++i)
-    set(static_cast<Coefficient>(i), values_[i]);
+  for (std::size_t i = 0; i < values_.size(); ++i) set(static_cast<Coefficient>(i), values_[i]);
 }
 
 void Coefficients::set(Coefficient c, double value) {

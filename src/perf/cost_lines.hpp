@@ -13,10 +13,10 @@
 
 namespace servecast::perf {
 
-// One kind of operator, for all layers together: moving its bytes (fixed + per_token * t) and running
-// its operations (math_per_token * t), which overlap in part. The root of the squares is at most
-// 1.41 times the longer and tends to it where one is much longer; it needs no function whose last
-// bit depends on the machine.
+// One kind of operator, for all layers together: moving its bytes (fixed + per_token * t) and
+// running its operations (math_per_token * t), which overlap in part. The root of the squares is at
+// most 1.41 times the longer and tends to it where one is much longer; it needs no function whose
+// last bit depends on the machine.
 struct Line {
   double fixed_ms = 0.0;
   double per_token_ms = 0.0;

@@ -118,8 +118,8 @@ TEST(Coefficients, StayWithinThePhysical) {
           ASSERT_GT(c[share], 0.05) << to_string(share);
           ASSERT_LE(c[share], 1.0) << to_string(share);
         }
-        for (const auto ms : {HostPerPass, LaunchPerLayer, PerSequence, CollectiveLatency,
-                              PrefillLaunchPerLayer}) {
+        for (const auto ms :
+             {HostPerPass, LaunchPerLayer, PerSequence, CollectiveLatency, PrefillLaunchPerLayer}) {
           ASSERT_GT(c[ms], 0.001) << to_string(ms);
           ASSERT_LT(c[ms], 5.0) << to_string(ms);
         }

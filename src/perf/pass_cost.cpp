@@ -64,10 +64,10 @@ void add_matrices(const Placement& placement, const RankMatrices& list,
   add_all(list.mixture, list.layers_mixture);
   cost.tokens.push_back(main);
   cost.tokens.push_back(other);
-  cost.head = weights_line(
-      list.head,
-      {memory_rate(placement, kOtherMemory), flops_of(placement, list.head.precision) * kOtherFlops},
-      1.0);
+  cost.head = weights_line(list.head,
+                           {memory_rate(placement, kOtherMemory),
+                            flops_of(placement, list.head.precision) * kOtherFlops},
+                           1.0);
 }
 
 // Embedding, two additions with normalisation per layer, activation, positions and the KV write
@@ -100,11 +100,10 @@ std::optional<ExpertLine> expert_line(const Placement& placement, const RankMatr
   const ExpertWork work = expert_work(placement, list.routed);
   const auto peak =
       static_cast<double>(peak_flops(placement.system, placement.precisions.experts).value());
-  const Line all =
-      line_of(work.all,
-              {memory_rate(placement, coefficients[Coefficient::ExpertMemory]),
-               peak * coefficients[Coefficient::ExpertFlops]},
-              list.layers_mixture);
+  const Line all = line_of(work.all,
+                           {memory_rate(placement, coefficients[Coefficient::ExpertMemory]),
+                            peak * coefficients[Coefficient::ExpertFlops]},
+                           list.layers_mixture);
   return ExpertLine{.read_all_ms = all.fixed_ms,
                     .math_per_token_ms = all.math_per_token_ms,
                     .share_missed = work.share_missed,
@@ -157,9 +156,8 @@ void add_attention(const Placement& placement, const Coefficients& coefficients,
 Line collective_line(const Placement& placement, const Coefficients& coefficients,
                      double bytes_per_token, std::uint64_t gpus, double count) {
   const bool leaves_node = gpus > placement.system.gpus_per_node;
-  const double latency =
-      coefficients[Coefficient::CollectiveLatency] * collective_growth(gpus) +
-      (leaves_node ? placement.system.peer_latency_s * 1000.0 : 0.0);
+  const double latency = coefficients[Coefficient::CollectiveLatency] * collective_growth(gpus) +
+                         (leaves_node ? placement.system.peer_latency_s * 1000.0 : 0.0);
   const double rate =
       link_bytes_per_s(placement.system, gpus) * coefficients[Coefficient::LinkShare];
   return {.fixed_ms = latency * count,
@@ -174,8 +172,8 @@ Line exchange_line(const Placement& placement, const Coefficients& coefficients,
   const std::uint64_t group = std::uint64_t{p.tensor} * p.attention_data;
   const double copies =
       std::min<double>(placement.model.experts->per_token, static_cast<double>(group) - 1.0);
-  Line line = collective_line(placement, coefficients,
-                              3.0 * placement.model.hidden * copies, group, layers_mixture);
+  Line line = collective_line(placement, coefficients, 3.0 * placement.model.hidden * copies, group,
+                              layers_mixture);
   line.fixed_ms *= coefficients[Coefficient::DataParallelLatency];
   return {.fixed_ms = line.fixed_ms, .per_token_ms = line.math_per_token_ms};
 }
@@ -231,14 +229,12 @@ double PassCost::prefill_attention_ms(std::uint64_t fresh, std::uint64_t context
 PassParts parts_of(const PassCost& cost, const StepShape& shape) {
   PassParts parts;
   const std::uint64_t decoded = std::uint64_t{shape.decode_requests} * shape.decode_tokens_each;
-  const std::uint64_t fresh =
-      shape.prefill_isl - std::min(shape.prefill_isl, shape.prefill_prefix);
+  const std::uint64_t fresh = shape.prefill_isl - std::min(shape.prefill_isl, shape.prefill_prefix);
   const bool prefills = shape.prefill_requests > 0 && fresh > 0;
   double attention_ms = 0.0;
   if (shape.decode_requests > 0) {
     const std::uint64_t others = shape.group_tokens - std::min(shape.group_tokens, decoded + fresh);
-    const std::uint64_t group =
-        shape.group_tokens > 0 ? decoded + others : cost.group_of(decoded);
+    const std::uint64_t group = shape.group_tokens > 0 ? decoded + others : cost.group_of(decoded);
     const DecodeBatch batch =
         cost.decode_batch(shape.decode_requests, shape.decode_tokens_each, group);
     attention_ms = batch.attention_ms(as_double(shape.decode_context));
@@ -265,8 +261,8 @@ PassCost pass_cost_of(const Placement& placement, const Coefficients& coefficien
   const RankMatrices list = matrices_of(placement);
   const double layers = placement.model.layers;
   PassCost cost;
-  cost.host_ms = coefficients[Coefficient::HostPerPass] +
-                 layers * coefficients[Coefficient::LaunchPerLayer];
+  cost.host_ms =
+      coefficients[Coefficient::HostPerPass] + layers * coefficients[Coefficient::LaunchPerLayer];
   cost.verify_factor = coefficients[Coefficient::SpeculationLaunch];
   cost.per_sequence_ms = coefficients[Coefficient::PerSequence];
   cost.per_prefill_pass_ms = layers * coefficients[Coefficient::PrefillLaunchPerLayer];

@@ -34,7 +34,7 @@ struct BatchCounts {
 };
 
 struct PassCost {
-  double host_ms = 0.0;  // and kernel launches of all layers
+  double host_ms = 0.0;        // and kernel launches of all layers
   double verify_factor = 1.0;  // on host_ms
   double per_sequence_ms = 0.0;
   double per_prefill_pass_ms = 0.0;  // launches outside CUDA graphs when prompts are in the pass
@@ -53,9 +53,7 @@ struct PassCost {
   double prefill_attention_ms(std::uint64_t fresh, std::uint64_t context,
                               std::uint64_t pairs) const;
   // Of a rank with `tokens` new tokens when nobody tells what the other ranks have: as many each.
-  std::uint64_t group_of(std::uint64_t own) const {
-    return experts ? own * experts->ranks : own;
-  }
+  std::uint64_t group_of(std::uint64_t own) const { return experts ? own * experts->ranks : own; }
 };
 
 // A pass in ms. `total_ms` is at least `decode_ms`, which the decoding requests would take alone.
