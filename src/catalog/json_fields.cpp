@@ -119,6 +119,36 @@ Fields Fields::object(const char* key) {
                 *problems_);
 }
 
+std::vector<std::string> Fields::texts(const char* key) {
+  const auto value = find(key);
+  if (!value) return {};
+  const auto& list = value->value;
+  const auto is_text = [](const nlohmann::json& item) {
+    return item.is_string() && !item.get_ref<const std::string&>().empty();
+  };
+  if (list.is_array() && std::all_of(list.begin(), list.end(), is_text))
+    return list.get<std::vector<std::string>>();
+  problem("card.wrong_value", key, fmt::format("is {}; it must be a list of texts", list.dump()));
+  return {};
+}
+
+std::vector<Fields> Fields::objects(const char* key) {
+  const auto value = find(key);
+  if (!value) return {};
+  const auto& list = value->value;
+  std::vector<Fields> all;
+  if (list.is_array() && !list.empty() &&
+      std::all_of(list.begin(), list.end(), [](const auto& item) { return item.is_object(); })) {
+    for (const auto& item : list) {
+      const std::string path = fmt::format("{}{}[{}].", path_, key, all.size());
+      all.push_back(Fields(std::make_shared<const Object>(Object{item}), path, file_, *problems_));
+    }
+    return all;
+  }
+  problem("card.wrong_value", key, fmt::format("is {}; it must be a list of objects", list.dump()));
+  return all;
+}
+
 std::vector<std::string> Fields::keys() const {
   std::vector<std::string> all;
   for (const auto& item : object_->value.items()) all.push_back(item.key());

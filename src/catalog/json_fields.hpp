@@ -26,8 +26,10 @@ class Fields {
   std::uint32_t count_or_zero(const char* key);
   double number(const char* key);  // finite, >= 0
   bool flag(const char* key);
-  std::string text(const char* key);  // not empty
+  std::string text(const char* key);                // not empty
+  std::vector<std::string> texts(const char* key);  // a list of texts
   Fields object(const char* key);
+  std::vector<Fields> objects(const char* key);  // a list of objects, at least one
 
   bool has(const char* key);  // counts the key as known
   std::vector<std::string> keys() const;

@@ -37,10 +37,17 @@ Width width_of(Precision precision) {
     case Precision::Bfloat16:
       return Width::Bf16;
     case Precision::Fp8:
+    case Precision::Fp8Static:
     case Precision::Fp8Block:
+    case Precision::Mxfp8:
+    case Precision::Int8:
       return Width::Fp8;
+    case Precision::Int4:
+    case Precision::Int4Fp8:
     case Precision::Nvfp4:
+    case Precision::Nvfp4Weights:
     case Precision::Mxfp4:
+    case Precision::Mxfp4Mxfp8:
       return Width::Fp4;
   }
   check_failed("precision is one of its enumerators", __FILE__, __LINE__);
@@ -98,12 +105,32 @@ Pair expert_flops(Width width) {
 
 enum class Family : std::uint8_t { Dense, WindowedMixture, Mixture, LatentMixture, SparseMixture };
 
+bool has_window(const catalog::ModelCard& model) {
+  return std::any_of(model.groups.begin(), model.groups.end(), [](const auto& group) {
+    const auto* attention = std::get_if<catalog::GroupedAttention>(&group.mixer);
+    return attention != nullptr && attention->window > 0;
+  });
+}
+
+// Models of other families than the fitted ones take the nearest: that of their attention.
 Family family_of(const catalog::ModelCard& model) {
-  if (const auto* latent = std::get_if<catalog::LatentAttention>(&model.attention))
+  if (const auto* latent = model.mixer<catalog::LatentAttention>())
     return latent->index ? Family::SparseMixture : Family::LatentMixture;
-  if (!model.experts) return Family::Dense;
-  return std::get<catalog::GroupedAttention>(model.attention).window ? Family::WindowedMixture
-                                                                     : Family::Mixture;
+  if (model.mixer<catalog::CompressedAttention>() != nullptr ||
+      model.mixer<catalog::BlockSparseAttention>() != nullptr)
+    return Family::SparseMixture;
+  if (model.experts() == nullptr) return Family::Dense;
+  return has_window(model) && model.family == catalog::Family::Moe ? Family::WindowedMixture
+                                                                   : Family::Mixture;
+}
+
+// Layers that have a mixer and a feed-forward part; a layer with one of them counts half.
+double whole_layers(const catalog::ModelCard& model) {
+  double halves = 0.0;
+  for (const catalog::LayerGroup& group : model.groups)
+    halves += group.count * ((std::holds_alternative<catalog::NoMixer>(group.mixer) ? 0.0 : 1.0) +
+                             (group.feed_forward.index() == 0 ? 0.0 : 1.0));
+  return halves / 2.0;
 }
 
 // Launches of one layer in CUDA graphs, and what a pass with prompts adds to it; ms.
@@ -173,24 +200,26 @@ Efficiency efficiency_of(const Placement& placement) {
   const bool blackwell = is_blackwell(placement.system);
   const Family family = family_of(placement.model);
   const EngineFactors engine = engine_factors(placement.engine);
-  const Width linear = width_of(placement.precisions.linear);
   const Width experts = width_of(placement.precisions.experts);
   const bool latent = family == Family::LatentMixture || family == Family::SparseMixture;
-  return {.linear_memory = linear_memory(linear).of(blackwell),
-          .linear_flops = linear_flops(linear).of(blackwell),
-          .expert_memory = expert_memory(experts).of(blackwell) * engine.expert_memory,
+  return {.expert_memory = expert_memory(experts).of(blackwell) * engine.expert_memory,
           .expert_flops = expert_flops(experts).of(blackwell),
-          .bf16_memory = linear_memory(Width::Bf16).of(blackwell),
           .bf16_flops = linear_flops(Width::Bf16).of(blackwell),
           .kv_memory = kv_memory(latent).of(blackwell) * engine.kv_memory,
           .prefill_flops = prefill_flops(family).of(blackwell),
           .link = Pair{0.58, 0.33}.of(blackwell)};
 }
 
+MatrixShare matrix_share(const catalog::SystemCard& system, Precision precision) {
+  const Width width = width_of(precision);
+  return {.memory = linear_memory(width).of(is_blackwell(system)),
+          .flops = linear_flops(width).of(is_blackwell(system))};
+}
+
 HostCost host_cost_of(const Placement& placement) {
   const LayerLaunch launch = layer_launch(family_of(placement.model));
   const EngineFactors engine = engine_factors(placement.engine);
-  const double layers = placement.model.layers;
+  const double layers = whole_layers(placement.model);
   return {.per_pass = engine.pass_ms + layers * engine.launch * launch.graph,
           .per_sequence = engine.sequence_ms,
           .per_prefill_pass = layers * engine.prefill_launch * launch.prefill,

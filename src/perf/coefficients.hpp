@@ -10,15 +10,18 @@ namespace servecast::perf {
 
 // Shares of a peak, in (0, 1].
 struct Efficiency {
-  double linear_memory = 1.0;  // reading dense weights
-  double linear_flops = 1.0;
   double expert_memory = 1.0;  // reading the weights of routed experts
   double expert_flops = 1.0;
-  double bf16_memory = 1.0;  // bfloat16 matrices: router, output head
-  double bf16_flops = 1.0;
+  double bf16_flops = 1.0;     // bfloat16 matrices
   double kv_memory = 1.0;      // decode reading the KV cache
   double prefill_flops = 1.0;  // of the bfloat16 peak
   double link = 1.0;           // large messages of a collective
+};
+
+// The same of a matrix by the precision of its weights: reading them, and multiplying.
+struct MatrixShare {
+  double memory = 1.0;
+  double flops = 1.0;
 };
 
 // Costs that do not depend on the hardware's rates, in ms.
@@ -30,6 +33,7 @@ struct HostCost {
 };
 
 Efficiency efficiency_of(const Placement& placement);
+MatrixShare matrix_share(const catalog::SystemCard& system, catalog::Precision precision);
 HostCost host_cost_of(const Placement& placement);
 
 // Latency of a small collective over `gpus` GPUs relative to two: a quarter more for each doubling.
