@@ -28,9 +28,9 @@ class Fields {
   bool flag(const char* key);
   std::string text(const char* key);  // not empty
   std::string any_text(const char* key);
-  std::vector<std::string> texts(const char* key);  // a list
+  std::vector<std::string> texts(const char* key);  // a list of texts
   Fields object(const char* key);
-  std::vector<Fields> objects(const char* key);  // a list
+  std::vector<Fields> objects(const char* key);  // a list of objects
 
   bool has(const char* key);  // counts the key as known
   std::vector<std::string> keys() const;

@@ -3,118 +3,47 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.hpp"
 #include "catalog/embedded.hpp"
-#include "catalog/json_fields.hpp"
 #include "catalog/names.hpp"
 
 namespace servecast::catalog {
 namespace {
 
-GroupedAttention grouped(Fields& at) {
-  GroupedAttention attention{.heads = at.count("heads"),
-                             .kv_heads = at.count("kv_heads"),
-                             .head_dim = at.count("head_dim"),
-                             .qk_norm = at.flag("qk_norm")};
-  if (at.has("window")) {
-    Fields window = at.object("window");
-    attention.window =
-        SlidingWindow{.layers = window.count("layers"), .tokens = window.count("tokens")};
-    window.finish();
-  }
-  return attention;
-}
-
-LatentAttention latent(Fields& at) {
-  LatentAttention attention{.heads = at.count("heads"),
-                            .query_rank = at.count("query_rank"),
-                            .kv_rank = at.count("kv_rank"),
-                            .head_dim_nope = at.count("head_dim_nope"),
-                            .head_dim_rope = at.count("head_dim_rope"),
-                            .head_dim_value = at.count("head_dim_value")};
-  if (at.has("index")) {
-    Fields index = at.object("index");
-    attention.index = SparseIndex{.heads = index.count("heads"),
-                                  .head_dim = index.count("head_dim"),
-                                  .tokens = index.count("tokens")};
-    index.finish();
-  }
-  return attention;
-}
-
-Precision precision(Fields& at, const char* key) {
-  const std::string name = at.text(key);
-  if (const auto known = precision_from(name)) return *known;
-  if (!name.empty())
-    at.problem("card.wrong_value", key,
-               fmt::format("is {}; it must be bfloat16, fp8, fp8_block, nvfp4 or mxfp4", name));
-  return Precision::Bfloat16;
-}
-
-// What several fields must say together.
-void check(const ModelCard& card, Fields& root) {
-  if (const auto* grouped = std::get_if<GroupedAttention>(&card.attention)) {
-    if (grouped->window && grouped->window->layers > card.layers)
-      root.problem("card.wrong_value", "attention.window.layers", "is more than layers");
-    if (grouped->kv_heads > grouped->heads)
-      root.problem("card.wrong_value", "attention.kv_heads", "is more than attention.heads");
-  }
-  if (!card.experts) return;
-  if (card.experts->per_token > card.experts->count)
-    root.problem("card.wrong_value", "experts.per_token", "is more than experts.count");
-  if (card.experts->layers_dense_first > card.layers)
-    root.problem("card.wrong_value", "experts.layers_dense_first", "is more than layers");
+std::uint32_t heads_of(const Mixer& mixer) {
+  if (const auto* a = std::get_if<GroupedAttention>(&mixer)) return a->heads;
+  if (const auto* a = std::get_if<LatentAttention>(&mixer)) return a->heads;
+  if (const auto* a = std::get_if<CompressedAttention>(&mixer)) return a->heads;
+  if (const auto* a = std::get_if<BlockSparseAttention>(&mixer)) return a->grouped.heads;
+  return 0;
 }
 
 }  // namespace
 
-Result<ModelCard> parse_model_card(std::string_view json, std::string_view file) {
-  Problems problems;
-  std::optional<Fields> root = Fields::parse(json, file, problems);
-  if (!root) return tl::unexpected(std::move(problems));
-  Fields& at = *root;
-  ModelCard card;
-  card.name = at.text("name");
-  card.architecture = at.text("architecture");
-  card.layers = at.count("layers");
-  card.hidden = at.count("hidden");
-  card.intermediate = at.count("intermediate");
-  card.vocab = at.count("vocab");
-  card.context_max = at.count("context_max");
-  card.embeddings_tied = at.flag("embeddings_tied");
+std::uint32_t ModelCard::layers() const {
+  std::uint32_t sum = 0;
+  for (const LayerGroup& group : groups) sum += group.count;
+  return sum;
+}
 
-  Fields attention = at.object("attention");
-  const std::string kind = attention.text("kind");
-  if (kind == "grouped") {
-    card.attention = grouped(attention);
-    attention.finish();
-  } else if (kind == "latent") {
-    card.attention = latent(attention);
-    attention.finish();
-  } else if (!kind.empty()) {
-    attention.problem("card.wrong_value", "kind",
-                      fmt::format("is {}; it must be grouped or latent", kind));
+std::size_t ModelCard::group_of(std::uint32_t layer) const {
+  SERVECAST_CHECK(layer < layers());
+  return order.empty() ? 0 : static_cast<std::size_t>(order[layer] - 'a');
+}
+
+std::uint32_t ModelCard::attention_heads() const {
+  std::uint32_t heads = 0;
+  for (const LayerGroup& group : groups) heads = std::max(heads, heads_of(group.mixer));
+  return heads;
+}
+
+const Experts* ModelCard::experts() const {
+  for (const LayerGroup& group : groups) {
+    if (const auto* experts = std::get_if<Experts>(&group.feed_forward)) return experts;
   }
-  if (at.has("experts")) {
-    Fields experts = at.object("experts");
-    card.experts = Experts{.count = experts.count("count"),
-                           .per_token = experts.count("per_token"),
-                           .intermediate = experts.count("intermediate"),
-                           .shared = experts.count_or_zero("shared"),
-                           .layers_dense_first = experts.count_or_zero("layers_dense_first")};
-    experts.finish();
-  }
-  Fields weights = at.object("weights");
-  card.weights.linear = precision(weights, "linear");
-  if (card.experts) card.weights.experts = precision(weights, "experts");
-  if (weights.has("block")) card.weights.block = weights.count("block");
-  weights.finish();
-  card.source = at.text("source");
-  card.licence = at.text("licence");
-  at.finish();
-  check(card, at);
-  if (!problems.empty()) return tl::unexpected(std::move(problems));
-  return card;
+  return nullptr;
 }
 
 std::vector<ModelCard> models() {
@@ -129,20 +58,30 @@ std::vector<ModelCard> models() {
 
 Result<ModelCard> find_model(std::string_view name) {
   std::vector<ModelCard> cards = models();
-  std::vector<std::string> names;
-  for (const ModelCard& card : cards) names.push_back(card.name);
-  const std::vector<std::size_t> fits = fitting_models(name, names);
+  std::vector<std::string> names;   // with aliases
+  std::vector<std::size_t> owners;  // the card of each
+  std::vector<std::string> names_of_cards;
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    names_of_cards.push_back(cards[i].name);
+    names.push_back(cards[i].name);
+    names.insert(names.end(), cards[i].aliases.begin(), cards[i].aliases.end());
+    owners.resize(names.size(), i);
+  }
+  std::vector<std::size_t> fits;
+  for (const std::size_t fit : fitting_models(name, names)) {
+    if (std::find(fits.begin(), fits.end(), owners[fit]) == fits.end()) fits.push_back(owners[fit]);
+  }
   if (fits.size() == 1) return std::move(cards[fits.front()]);
   if (fits.empty()) {
     const auto near = nearest_model(name, names);
     return fail({.code = "model.unknown",
                  .message = fmt::format("model \"{}\" has no card; there are cards for {}", name,
-                                        fmt::join(names, ", ")),
+                                        fmt::join(names_of_cards, ", ")),
                  .place = {},
                  .hint = near ? fmt::format("did you mean {}?", *near) : std::string{}});
   }
   std::vector<std::string> candidates;
-  for (const std::size_t fit : fits) candidates.push_back(names[fit]);
+  for (const std::size_t fit : fits) candidates.push_back(names_of_cards[fit]);
   return fail(
       {.code = "model.ambiguous",
        .message = fmt::format("model \"{}\" may be any of {}", name, fmt::join(candidates, ", ")),

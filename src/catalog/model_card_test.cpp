@@ -26,12 +26,17 @@ std::string used(std::string_view name) {
 // A valid card with one text replaced.
 std::string card_with(std::string_view from, std::string_view to) {
   std::string json = R"({
-    "name": "a/b", "architecture": "X", "layers": 4, "hidden": 64, "intermediate": 128, "vocab": 100,
+    "name": "a/b", "architecture": "GptOssForCausalLM", "hidden": 64, "vocab": 100,
     "context_max": 1000, "embeddings_tied": false,
-    "attention": {"kind": "grouped", "heads": 8, "kv_heads": 2, "head_dim": 16, "qk_norm": true,
-                  "window": {"layers": 2, "tokens": 32}},
-    "experts": {"count": 8, "per_token": 2, "intermediate": 32, "shared": 0, "layers_dense_first": 0},
-    "weights": {"linear": "bfloat16", "experts": "mxfp4"}, "source": "s", "licence": "l"})";
+    "layers": [
+      {"count": 2,
+       "mixer": {"kind": "grouped", "heads": 8, "kv_heads": 2, "head_dim": 16, "window": 32},
+       "feed_forward": {"kind": "experts", "count": 8, "per_token": 2, "width": 48}},
+      {"count": 1,
+       "mixer": {"kind": "latent", "heads": 8, "kv_rank": 16, "head_dim_nope": 4,
+                 "head_dim_rope": 3, "head_dim_value": 5,
+                 "index": {"heads": 6, "head_dim": 7, "tokens": 9}}}],
+    "order": "aba", "precision": {"experts": "mxfp4"}, "source": "s", "licence": "l"})";
   const std::size_t at = json.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return json.replace(at, from.size(), to);
@@ -61,26 +66,63 @@ TEST(ModelCard, EveryCardOfTheProgramLoads) {
 }
 
 TEST(ModelCard, HeadWidthIsTheFilesOwnValue) {  // bugs.md A19: 5120 / 64 would be 80
-  EXPECT_EQ(std::get<GroupedAttention>(find_model("Qwen3-32B")->attention).head_dim, 128u);
+  EXPECT_EQ(find_model("Qwen3-32B")->mixer<GroupedAttention>()->head_dim, 128u);
 }
 
 TEST(ModelCard, HoldsTheFactsOfAMixtureWithLatentAttention) {
   const ModelCard card = find_model("deepseek-ai/DeepSeek-R1").value();
-  EXPECT_EQ(card.layers, 61u);
+  EXPECT_EQ(card.layers(), 61u);
   EXPECT_EQ(card.context_max, 163840u);
-  EXPECT_EQ(std::get<LatentAttention>(card.attention).kv_rank, 512u);
-  EXPECT_EQ(card.experts->count, 256u);
-  EXPECT_EQ(card.experts->layers_dense_first, 3u);
-  EXPECT_EQ(card.weights.experts, Precision::Fp8Block);
-  EXPECT_EQ(card.weights.block, 128u);
+  EXPECT_EQ(card.family, Family::DeepSeek);
+  EXPECT_EQ(card.draft_layers, 1u);
+  EXPECT_EQ(card.mixer<LatentAttention>()->kv_rank, 512u);
+  EXPECT_EQ(card.experts()->count, 256u);
+  EXPECT_EQ(card.experts()->shared_width, 2048u);
+  EXPECT_EQ(std::get<Dense>(card.groups[card.group_of(2)].feed_forward).width, 18432u);
+  EXPECT_TRUE(std::holds_alternative<Experts>(card.groups[card.group_of(3)].feed_forward));
+  EXPECT_EQ(card.precision.experts, Precision::Fp8Block);
+  EXPECT_EQ(card.precision.block, 128u);
 }
 
 TEST(ModelCard, HoldsTheFactsOfAMixtureWithWindows) {
   const ModelCard card = find_model("gpt-oss-120b").value();
-  EXPECT_EQ(std::get<GroupedAttention>(card.attention).window->layers, 18u);
-  EXPECT_EQ(std::get<GroupedAttention>(card.attention).window->tokens, 128u);
-  EXPECT_EQ(card.weights.linear, Precision::Bfloat16);
-  EXPECT_EQ(card.weights.experts, Precision::Mxfp4);
+  EXPECT_EQ(card.order, "abababababababababababababababababab");
+  EXPECT_EQ(card.groups[0].count, 18u);
+  EXPECT_EQ(std::get<GroupedAttention>(card.groups[0].mixer).window, 128u);
+  EXPECT_EQ(std::get<GroupedAttention>(card.groups[1].mixer).window, 0u);
+  EXPECT_EQ(card.precision.attention, Precision::Bfloat16);
+  EXPECT_EQ(card.precision.experts, Precision::Mxfp4);
+}
+
+TEST(ModelCard, WritesWhatItReads) {
+  for (const EmbeddedCard& embedded : embedded_models()) {
+    const auto card = parse_model_card(embedded.json, embedded.file);
+    ASSERT_TRUE(card);
+    EXPECT_EQ(to_json(*card), embedded.json) << embedded.file;
+  }
+}
+
+TEST(FindModel, KnowsTheNamesOfMeasurements) {
+  const std::vector<std::pair<std::string, std::string>> names{
+      {"deepseek-ai/DeepSeek-R1-0528", "deepseek-ai/DeepSeek-R1"},
+      {"nvidia/DeepSeek-R1-NVFP4", "nvidia/DeepSeek-R1-NVFP4"},
+      {"nvidia/DeepSeek-R1-0528-FP4", "nvidia/DeepSeek-R1-NVFP4"},
+      {"nvidia/DeepSeek-R1-0528-FP4-V2", "nvidia/DeepSeek-R1-0528-FP4-v2"},
+      {"nvidia/DeepSeek-V3.1-NVFP4", "nvidia/DeepSeek-V3.1-NVFP4"},
+      {"nvidia/Qwen3-32B-NVFP4", "nvidia/Qwen3-32B-NVFP4"},
+      {"nvidia/Llama-3.1-8B-Instruct-FP8", "nvidia/Llama-3.1-8B-Instruct-FP8"},
+      {"zhipuai/GLM-5", "zai-org/GLM-5"},
+      {"zai-org/GLM-5", "zai-org/GLM-5"},
+      {"openai/gpt-oss-120b", "openai/gpt-oss-120b"},
+      {"gpt-oss-120b", "openai/gpt-oss-120b"},
+      {"Qwen/Qwen3-235B-A22B-FP8", "Qwen/Qwen3-235B-A22B-FP8"},
+      {"meta-llama/Llama-3.3-70B-Instruct", "meta-llama/Llama-3.1-70B"},
+      {"meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B"},
+      {"Kimi-K2.5-NVFP4", "nvidia/Kimi-K2.5-NVFP4"},
+      {"MiniMaxAI/MiniMax-M2.5", "MiniMaxAI/MiniMax-M2.5"},
+      {"Qwen/Qwen3.5-397B-A17B", "Qwen/Qwen3.5-397B-A17B"},
+      {"meta-llama/Llama-2-7b-hf", "meta-llama/Llama-2-7b-hf"}};
+  for (const auto& [written, card] : names) EXPECT_EQ(used(written), card) << written;
 }
 
 TEST(FindModel, FitsWithoutOrganisationDecorationAndCase) {  // decisions.md 9c
@@ -126,34 +168,38 @@ TEST(ParseModelCard, RefusesUnknownKeysAtEveryDepth) {
   EXPECT_EQ(problem_of(card_with("\"vocab\"", "\"layer\": 1, \"vocab\"")).hint,
             "did you mean layers?");
   EXPECT_EQ(problem_of(card_with("\"kv_heads\"", "\"x\": 1, \"kv_heads\"")).message,
-            "attention.x is not a key of this object");
+            "layers[0].mixer.x is not a key of this object");
   EXPECT_EQ(problem_of(card_with("\"tokens\"", "\"x\": 1, \"tokens\"")).message,
-            "attention.window.x is not a key of this object");
-  EXPECT_EQ(problem_of(card_with("\"shared\"", "\"x\": 1, \"shared\"")).code, "card.unknown_key");
-  EXPECT_EQ(problem_of(card_with("\"linear\"", "\"x\": 1, \"linear\"")).code, "card.unknown_key");
+            "layers[1].mixer.index.x is not a key of this object");
+  EXPECT_EQ(problem_of(card_with("\"width\"", "\"x\": 1, \"width\"")).code, "card.unknown_key");
+  EXPECT_EQ(problem_of(card_with("\"experts\": \"", "\"x\": 1, \"experts\": \"")).code,
+            "card.unknown_key");
 }
 
 TEST(ParseModelCard, RefusesWrongTypesAndSizes) {
-  for (const auto& [from, to] :
-       std::vector<std::pair<std::string, std::string>>{{"\"layers\": 4", "\"layers\": 4.0"},
-                                                        {"\"layers\": 4", "\"layers\": -4"},
-                                                        {"\"layers\": 4", "\"layers\": 0"},
-                                                        {"\"layers\": 4", "\"layers\": \"4\""},
-                                                        {"\"layers\": 4", "\"layers\": 4294967296"},
-                                                        {"\"layers\": 4", "\"layers\": null"},
-                                                        {"\"qk_norm\": true", "\"qk_norm\": 1"},
-                                                        {"\"a/b\"", "\"\""},
-                                                        {"\"grouped\"", "\"flash\""},
-                                                        {"\"mxfp4\"", "\"mixed_precision\""},
-                                                        {"\"kv_heads\": 2", "\"kv_heads\": 9"},
-                                                        {"\"per_token\": 2", "\"per_token\": 9"},
-                                                        {"{\"layers\": 2", "{\"layers\": 5"},
-                                                        {"{\"layers\": 2, \"tokens\": 32}", "3"}}) {
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"\"vocab\": 100", "\"vocab\": 4.0"},
+           {"\"vocab\": 100", "\"vocab\": -4"},
+           {"\"vocab\": 100", "\"vocab\": 0"},
+           {"\"vocab\": 100", "\"vocab\": \"4\""},
+           {"\"vocab\": 100", "\"vocab\": 4294967296"},
+           {"\"vocab\": 100", "\"vocab\": null"},
+           {"\"window\": 32", "\"qk_norm\": 1"},
+           {"\"a/b\"", "\"\""},
+           {"GptOssForCausalLM", "FooForCausalLM"},
+           {"\"grouped\"", "\"flash\""},
+           {"\"mxfp4\"", "\"mixed_precision\""},
+           {"\"experts\": \"mxfp4\"", "\"kv_cache\": \"nvfp4\""},
+           {"\"kv_heads\": 2", "\"kv_heads\": 9"},
+           {"\"per_token\": 2", "\"per_token\": 9"},
+           {"\"count\": 2", "\"count\": 3"},
+           {"\"aba\"", "\"abac\""},
+           {"{\"heads\": 6, \"head_dim\": 7, \"tokens\": 9}", "3"}}) {
     const Problem problem = problem_of(card_with(from, to));
     EXPECT_EQ(problem.code, "card.wrong_value") << to;
     EXPECT_EQ(problem.place.file, "b.json");
   }
-  EXPECT_EQ(problem_of(card_with("\"layers\": 4, ", "")).code, "card.missing_key");
+  EXPECT_EQ(problem_of(card_with("\"vocab\": 100,", "")).code, "card.missing_key");
   EXPECT_EQ(problem_of("[]").code, "card.syntax");
   EXPECT_EQ(problem_of("{").code, "card.syntax");
 }
@@ -161,8 +207,12 @@ TEST(ParseModelCard, RefusesWrongTypesAndSizes) {
 TEST(ParseModelCard, AcceptsTheCardThatTheOtherTestsSpoil) {
   const auto card = parse_model_card(card_with("a/b", "a/b"), "b.json");
   ASSERT_TRUE(card);
-  EXPECT_EQ(card->experts->per_token, 2u);
-  EXPECT_EQ(std::get<GroupedAttention>(card->attention).window->tokens, 32u);
+  EXPECT_EQ(card->layers(), 3u);
+  EXPECT_EQ(card->experts()->per_token, 2u);
+  EXPECT_EQ(card->mixer<GroupedAttention>()->window, 32u);
+  EXPECT_EQ(card->mixer<GroupedAttention>()->head_dim_value, 16u);
+  EXPECT_EQ(card->mixer<LatentAttention>()->index->tokens, 9u);
+  EXPECT_EQ(card->group_of(1), 1u);
 }
 
 }  // namespace

@@ -71,8 +71,11 @@ TEST(ParseSystemCard, RefusesWhatItDoesNotKnow) {
 }
 
 TEST(Kinds, NamesReadBack) {
-  for (const char* name : {"bfloat16", "fp8", "fp8_block", "nvfp4", "mxfp4"})
+  EXPECT_EQ(precision_names().size(), 12u);
+  for (const std::string& name : precision_names())
     EXPECT_EQ(to_string(precision_from(name).value()), name);
+  EXPECT_EQ(to_string(family_of("GlmMoeDsaForCausalLM").value()), "deepseek_v32");
+  EXPECT_EQ(family_of("FooForCausalLM"), std::nullopt);
   for (const char* name : {"vllm", "sglang", "trtllm"})
     EXPECT_EQ(to_string(engine_from(name).value()), name);
   EXPECT_EQ(precision_from("mixed_precision"), std::nullopt);

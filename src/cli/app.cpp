@@ -39,6 +39,7 @@ std::unique_ptr<CLI::App> make_app(Action& chosen) {
   add_bench(*app, chosen);
   add_backtest(*app, chosen);
   add_bench_child(*app, chosen);
+  add_card(*app, chosen);
   add_completion(*app, chosen);
   add_reference(*app, chosen);
   app->footer(kExamples);  // after the subcommands, which would inherit it

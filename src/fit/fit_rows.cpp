@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "fit/physics.hpp"
 #include "fit/row_case.hpp"
 #include "fit/trajectory.hpp"
 
@@ -16,6 +17,8 @@ namespace {
 tl::expected<FitRow, std::string> fit_row(const JudgedRow& judged, std::size_t index) {
   const auto made = case_of(judged);
   if (!made) return tl::unexpected(made.error().reason);
+  if (std::string reason = impossible_reason(judged.row, *made); !reason.empty())
+    return tl::unexpected(std::move(reason));
   const auto run = run_row(*made, {.passes = true});
   if (!run) return tl::unexpected(run.error().front().message);
   FitRow row;
@@ -43,7 +46,9 @@ FitRows fit_rows(const std::vector<JudgedRow>& judged, const FitRowsOptions& opt
   std::vector<std::size_t> wanted;
   for (std::size_t i = 0; i < judged.size(); ++i) {
     const bool counts = judged[i].status == Status::Use || judged[i].status == Status::Special;
-    if (counts && (judged[i].row.ttft_ms || judged[i].row.tpot_ms)) wanted.push_back(i);
+    if (counts && !judged[i].assumed_concurrency &&
+        (judged[i].row.ttft_ms || judged[i].row.tpot_ms))
+      wanted.push_back(i);
   }
   std::vector<tl::expected<FitRow, std::string>> made(wanted.size());
   std::atomic<std::size_t> next{0};

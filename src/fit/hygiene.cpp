@@ -148,7 +148,8 @@ std::vector<JudgedRow> judge(std::vector<MeasuredRow> rows, const std::vector<Na
                       .reason = std::move(judgement.reason),
                       .drafts = drafts[i],
                       .protocol = protocol.value_or(Protocol::Fixed),
-                      .assumed_pools = assumed});
+                      .assumed_pools = assumed,
+                      .assumed_concurrency = took_batch[i]});
   }
   for (std::size_t i = 0; i < rows.size(); ++i) judged[i].row = std::move(rows[i]);
   return judged;

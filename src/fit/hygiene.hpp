@@ -40,6 +40,7 @@ struct JudgedRow {
   Protocol protocol = Protocol::Fixed;
   // Disaggregated: the number of prefill or of decode workers is missing; one each is assumed.
   bool assumed_pools = false;
+  bool assumed_concurrency = false;  // the file had none; that of its batch is taken
 };
 
 // In the order of the rows, which of exact repetitions share a group: the index of the one that is

@@ -75,9 +75,10 @@ std::string gpu_name(std::string_view written) {
 // An engine falls back to one scale a tensor where shards do not hold whole blocks.
 Precision fp8_of_experts(const catalog::ModelCard& model, const perf::Parallelism& widths,
                          Precision wanted) {
-  if (wanted != Precision::Fp8Block || !model.experts) return wanted;
-  const std::uint32_t block = model.weights.block > 0 ? model.weights.block : 128;
-  return (model.experts->intermediate / widths.moe_tensor) % block == 0 ? wanted : Precision::Fp8;
+  const catalog::Experts* experts = model.experts();
+  if (wanted != Precision::Fp8Block || experts == nullptr) return wanted;
+  const std::uint32_t block = model.precision.block > 0 ? model.precision.block : 128;
+  return (experts->width / widths.moe_tensor) % block == 0 ? wanted : Precision::Fp8;
 }
 
 // As the published runs had it: a narrow cache goes with 4-bit weights and on Blackwell, where the
@@ -87,12 +88,22 @@ Precision fp8_of_experts(const catalog::ModelCard& model, const perf::Parallelis
 Precision kv_of(const catalog::ModelCard& model, EngineKind engine, bool blackwell,
                 Precision narrowest) {
   if (narrowest == Precision::Bfloat16) return Precision::Bfloat16;
-  const bool latent = std::holds_alternative<catalog::LatentAttention>(model.attention);
+  const bool latent = model.mixer<catalog::LatentAttention>() != nullptr;
   if (engine == EngineKind::Sglang)
     return blackwell && latent ? Precision::Fp8 : Precision::Bfloat16;
-  if (engine == EngineKind::Vllm && !blackwell && model.experts && !latent)
+  if (engine == EngineKind::Vllm && !blackwell && model.experts() != nullptr && !latent)
     return Precision::Bfloat16;
   return Precision::Fp8;
+}
+
+// Checkpoints of mixtures quantise their routed experts only (accuracy-notes.md 1.6).
+perf::Precisions fp4_precisions(bool has_experts, Precision kv_cache) {
+  const Precision rest = has_experts ? Precision::Bfloat16 : Precision::Nvfp4;
+  return {.attention = rest,
+          .dense = rest,
+          .shared_experts = Precision::Bfloat16,
+          .experts = Precision::Nvfp4,
+          .kv_cache = kv_cache};
 }
 
 }  // namespace
@@ -121,27 +132,30 @@ Answerable<perf::Precisions> precisions_of(const MeasuredRow& row, const catalog
     return kv_of(model, engine, blackwell, narrowest);
   };
   const std::string precision = lower(row.precision);
-  const catalog::WeightPrecision& own = model.weights;
+  const catalog::WeightPrecision& own = model.precision;
+  const bool has_experts = model.experts() != nullptr;
   if (precision.empty() || precision.starts_with("mxfp4") ||
-      (precision == "fp4" && own.experts == Precision::Mxfp4 && model.experts)) {
+      (precision == "fp4" && own.experts == Precision::Mxfp4 && has_experts)) {
     perf::Precisions published = perf::precisions_of(model);
     published.experts = fp8_of_experts(model, widths, published.experts);
     published.kv_cache =
-        cache(published.experts == Precision::Mxfp4 ? Precision::Mxfp4 : published.linear);
+        cache(published.experts == Precision::Mxfp4 ? Precision::Mxfp4 : published.dense);
     return published;
   }
   if (precision == "bf16" || precision == "fp16" || precision == "bfloat16")
     return perf::Precisions{};
   if (precision == "fp8") {
-    const bool by_block = own.linear == Precision::Fp8Block || row.linear_precision == "fp8_block";
+    const bool by_block =
+        own.attention == Precision::Fp8Block || row.linear_precision == "fp8_block";
     const Precision fp8 = by_block ? Precision::Fp8Block : Precision::Fp8;
-    return perf::Precisions{
-        .linear = fp8, .experts = fp8_of_experts(model, widths, fp8), .kv_cache = cache(fp8)};
+    return perf::Precisions{.attention = fp8,
+                            .dense = fp8,
+                            .shared_experts = fp8,
+                            .experts = fp8_of_experts(model, widths, fp8),
+                            .kv_cache = cache(fp8)};
   }
   if (precision == "fp4" || precision == "nvfp4")
-    return perf::Precisions{.linear = model.experts ? Precision::Bfloat16 : Precision::Nvfp4,
-                            .experts = Precision::Nvfp4,
-                            .kv_cache = cache(Precision::Nvfp4)};
+    return fp4_precisions(has_experts, cache(Precision::Nvfp4));
   return tl::unexpected(fmt::format("unknown precision {}", row.precision));
 }
 

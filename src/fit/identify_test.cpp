@@ -49,21 +49,21 @@ perf::Precisions precisions(const char* model, const char* precision, EngineKind
 
 TEST(Identify, Fp4IsWhatTheModelIsPublishedIn) {
   const perf::Precisions oss = precisions("gpt-oss-120b", "fp4", EngineKind::Vllm);
-  EXPECT_EQ(oss.linear, Precision::Bfloat16);
+  EXPECT_EQ(oss.attention, Precision::Bfloat16);
   EXPECT_EQ(oss.experts, Precision::Mxfp4);
   EXPECT_EQ(oss.kv_cache, Precision::Bfloat16);
   const perf::Precisions r1 = precisions("DeepSeek-R1", "fp4", EngineKind::TensorRtLlm);
-  EXPECT_EQ(r1.linear, Precision::Bfloat16);
+  EXPECT_EQ(r1.dense, Precision::Bfloat16);
   EXPECT_EQ(r1.experts, Precision::Nvfp4);
   EXPECT_EQ(r1.kv_cache, Precision::Fp8);
-  EXPECT_EQ(precisions("Llama-3.1-70B", "fp4", EngineKind::Vllm).linear, Precision::Nvfp4);
+  EXPECT_EQ(precisions("Llama-3.1-70B", "fp4", EngineKind::Vllm).dense, Precision::Nvfp4);
 }
 
 TEST(Identify, Fp8HasBlocksWhereTheCheckpointHas) {
   EXPECT_EQ(precisions("DeepSeek-R1", "fp8", EngineKind::Vllm, 8).experts, Precision::Fp8Block);
   // 2048 / 32 = 64 is no whole block.
   EXPECT_EQ(precisions("DeepSeek-R1", "fp8", EngineKind::Vllm, 32).experts, Precision::Fp8);
-  EXPECT_EQ(precisions("Llama-3.1-8B", "fp8", EngineKind::Vllm).linear, Precision::Fp8);
+  EXPECT_EQ(precisions("Llama-3.1-8B", "fp8", EngineKind::Vllm).dense, Precision::Fp8);
 }
 
 TEST(Identify, SglangKeepsABfloat16CacheWithFp8Weights) {
@@ -81,7 +81,7 @@ TEST(Identify, MixturesKeepABfloat16CacheOnHopperOnly) {
 }
 
 TEST(Identify, ABlankPrecisionIsTheCheckpointsOwnAndAnUnknownOneIsRefused) {
-  EXPECT_EQ(precisions("Qwen3-32B", "", EngineKind::Vllm).linear, Precision::Bfloat16);
+  EXPECT_EQ(precisions("Qwen3-32B", "", EngineKind::Vllm).dense, Precision::Bfloat16);
   MeasuredRow row = a_row();
   row.precision = "int3";
   EXPECT_EQ(

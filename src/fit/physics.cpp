@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "perf/coefficients.hpp"
 #include "perf/memory.hpp"
 #include "perf/precision.hpp"
 
@@ -15,10 +16,22 @@ namespace {
 // accuracy-notes.md 4: served runs touch about 0.75 of the experts that even routing touches.
 constexpr double kTouchedShare = 0.7;
 
-double routed_parameters(const catalog::ModelCard& model, double experts) {
-  if (!model.experts) return 0;
-  const double layers = model.layers - model.experts->layers_dense_first;
-  return 3.0 * model.hidden * model.experts->intermediate * experts * layers;
+// Of all layers together. `share`: of the experts that a layer has.
+double routed_parameters(const catalog::ModelCard& model, double share) {
+  double sum = 0;
+  for (const catalog::LayerGroup& group : model.groups) {
+    const auto* experts = std::get_if<catalog::Experts>(&group.feed_forward);
+    if (experts == nullptr) continue;
+    const double hidden = experts->latent > 0 ? experts->latent : model.hidden;
+    sum += (experts->gated ? 3.0 : 2.0) * hidden * experts->width * experts->count * group.count;
+  }
+  return sum * share;
+}
+
+// Share of its layer's experts that a token chooses; 1 without experts.
+double share_chosen(const catalog::ModelCard& model) {
+  const catalog::Experts* experts = model.experts();
+  return experts != nullptr ? static_cast<double>(experts->per_token) / experts->count : 1.0;
 }
 
 // Parameters that every token passes through: all that is stored, less embeddings and the experts
@@ -30,8 +43,7 @@ double active_parameters(const perf::Placement& placement) {
   const catalog::ModelCard& model = placement.model;
   const double embedding = model.embeddings_tied ? 0.0 : double{1} * model.vocab * model.hidden;
   const double stored = static_cast<double>(perf::weight_bytes(whole)) / 2.0;
-  const double idle =
-      model.experts ? routed_parameters(model, model.experts->count - model.experts->per_token) : 0;
+  const double idle = routed_parameters(model, 1.0 - share_chosen(model));
   return stored - embedding - idle;
 }
 
@@ -40,18 +52,18 @@ double bytes_touched(const perf::Placement& placement, double tokens) {
   const perf::Parallelism& p = placement.parallelism;
   const double embedding = 2.0 * model.vocab * model.hidden / p.tensor;
   const double all = static_cast<double>(perf::weight_bytes(placement));
-  if (!model.experts) return all - embedding;
+  if (model.experts() == nullptr) return all - embedding;
   const double shards = double{1} * p.moe_tensor * p.moe_expert * p.pipeline;
-  const double experts = routed_parameters(model, model.experts->count) / shards *
+  const double experts = routed_parameters(model, 1.0) / shards *
                          perf::bytes_per_element(placement.precisions.experts);
-  const double missed = 1.0 - static_cast<double>(model.experts->per_token) / model.experts->count;
+  const double missed = 1.0 - share_chosen(model);
   const double touched = kTouchedShare * (1.0 - std::pow(missed, tokens));
   return all - embedding - experts * (1.0 - touched);
 }
 
 double peak_flops(const perf::Placement& placement) {
   const auto& precisions = placement.precisions;
-  const auto linear = perf::peak_flops_linear(placement.system, precisions.linear);
+  const auto linear = perf::peak_flops_linear(placement.system, perf::main_precision(placement));
   const auto experts = perf::peak_flops(placement.system, precisions.experts);
   return static_cast<double>(std::max(linear.value_or(0), experts.value_or(0)));
 }

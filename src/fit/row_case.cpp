@@ -168,7 +168,7 @@ tl::expected<RowCase, NoCase> case_of(const JudgedRow& judged, const StepModelPo
   if (!model) return tl::unexpected(unanswerable(model.error()));
   const auto system = system_of(row.system);
   if (!system) return tl::unexpected(unanswerable(system.error()));
-  RealWidths widths = real_widths(row.widths, model->experts.has_value());
+  RealWidths widths = real_widths(row.widths, model->experts() != nullptr);
   if (!widths.impossible.empty())
     return tl::unexpected(NoCase{Status::Impossible, std::move(widths.impossible)});
   const auto precisions = precisions_of(row, *model, *system, *engine, widths.parallelism);

@@ -17,11 +17,15 @@ using catalog::Effect;
 // Rows of one curve share their errors, so that each counts as a fraction of an independent
 // measurement. Chosen so that groups that a fit has not seen come out best; TTFT is the noisier of
 // the two (accuracy-notes.md 1.7, 10).
-constexpr double kTpotWeight = 60.0;
+constexpr double kTpotWeight = 20.0;
 constexpr double kTtftWeight = 6.6;
+// The user's own server, measured where it is to be predicted: its rows say more than those of
+// others.
+constexpr double kOwnWeight = 8.0;
+constexpr double kOwnScale = 2.0;
 // Residuals beyond which a row counts less (Cauchy).
-constexpr double kTpotScale = 0.08;
-constexpr double kTtftScale = 0.2;
+constexpr double kTpotScale = 0.05;
+constexpr double kTtftScale = 0.15;
 constexpr double kStepMax = 0.4;  // of a logarithm in one iteration
 constexpr double kConverged = 0.005;
 
@@ -175,6 +179,11 @@ catalog::StepModel fit_model(const std::vector<const FitRow*>& rows,
 
   Equations equations;
   std::vector<Residuals> residuals(rows.size());
+  const bool own = options.prior == Prior::Fitted;
+  const double tpot_weight = kTpotWeight * (own ? kOwnWeight : 1.0);
+  const double ttft_weight = kTtftWeight * (own ? kOwnWeight : 1.0);
+  const double tpot_scale = kTpotScale * (own ? kOwnScale : 1.0);
+  const double ttft_scale = kTtftScale * (own ? kOwnScale : 1.0);
   const auto set_up = [&] {
     in_parallel(rows.size(), options.threads,
                 [&](std::size_t i) { residuals[i] = residuals_of(*rows[i], effects[i], fitted); });
@@ -183,9 +192,9 @@ catalog::StepModel fit_model(const std::vector<const FitRow*>& rows,
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const Residuals& r = residuals[i];
       if (rows[i]->tpot_ms)
-        equations.add(r.tpot, kTpotWeight * cauchy(r.tpot, kTpotScale), effects[i], r.tpot_by);
+        equations.add(r.tpot, tpot_weight * cauchy(r.tpot, tpot_scale), effects[i], r.tpot_by);
       if (rows[i]->ttft_ms && !rows[i]->special)
-        equations.add(r.ttft, kTtftWeight * cauchy(r.ttft, kTtftScale), effects[i], r.ttft_by);
+        equations.add(r.ttft, ttft_weight * cauchy(r.ttft, ttft_scale), effects[i], r.ttft_by);
     }
   };
   for (int iteration = 0; iteration < options.iterations; ++iteration) {

@@ -32,11 +32,14 @@ RealWidths real_widths(const FiledWidths& filed, bool has_experts) {
     return real;
   }
   const std::uint32_t k = p.moe_tensor;
-  if (k > 1 && k == p.moe_expert && p.attention_data == 1 && is_square_of(p.tensor, k)) {
+  // 2 by 2 on 4 GPUs is a layout of its own.
+  constexpr std::uint32_t kRootMin = 4;
+  if (k >= kRootMin && k == p.moe_expert && p.attention_data == 1 && is_square_of(p.tensor, k)) {
     real.repaired = "product of tensor";
     p.tensor = k;
     p.moe_tensor = 1;
-  } else if (k > 1 && k == p.moe_expert && p.tensor == 1 && is_square_of(p.attention_data, k)) {
+  } else if (k >= kRootMin && k == p.moe_expert && p.tensor == 1 &&
+             is_square_of(p.attention_data, k)) {
     real.repaired = "product of attention_data";
     p.attention_data = k;
     p.moe_tensor = 1;

@@ -42,7 +42,8 @@ TEST(Widths, BothAxesFiledMeansAttentionDataOnly) {
 }
 
 TEST(Widths, WhatIsRightStays) {
-  for (const Four& widths : {Four{8, 1, 8, 1}, Four{8, 1, 2, 4}, Four{1, 8, 1, 8}}) {
+  for (const Four& widths :
+       {Four{8, 1, 8, 1}, Four{8, 1, 2, 4}, Four{1, 8, 1, 8}, Four{4, 1, 2, 2}}) {
     const auto& [tensor, data, moe_tensor, moe_expert] = widths;
     const RealWidths real = real_widths(filed(tensor, data, moe_tensor, moe_expert), true);
     EXPECT_EQ(four(real), widths);

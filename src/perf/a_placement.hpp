@@ -16,7 +16,7 @@ inline Placement a_placement(std::string_view model, std::string_view system,
   placement.system = catalog::find_system(system).value();
   placement.precisions = precisions_of(placement.model);
   placement.parallelism.tensor = tensor;
-  if (placement.model.experts) placement.parallelism.moe_tensor = tensor;
+  if (placement.model.experts() != nullptr) placement.parallelism.moe_tensor = tensor;
   return placement;
 }
 

@@ -179,7 +179,8 @@ TEST(AnalyticTimer, KeepsWindowedLayersFromGrowing) {
   // Half of the layers see 128 tokens; a batch beyond that grows by the other half only.
   const Placement windowed = a_placement("gpt-oss-120b", "h200_sxm");
   Placement global = windowed;
-  std::get<catalog::GroupedAttention>(global.model.attention).window.reset();
+  for (catalog::LayerGroup& group : global.model.groups)
+    std::get<catalog::GroupedAttention>(group.mixer).window = 0;
   const auto growth = [](const Placement& placement) {
     const Timer timer = timer_of(placement);
     return total(*timer, {.decodes = std::vector<std::uint64_t>(64, 40'000)}) -
@@ -212,7 +213,7 @@ TEST(AnalyticTimer, LiesWithinAFactorOfTwoOfMeasuredDecodePasses) {
     double measured_ms;
   };
   Placement llama = a_placement("Llama-3.1-70B", "h200_sxm", 4);
-  llama.precisions.linear = catalog::Precision::Fp8;
+  llama.precisions.attention = llama.precisions.dense = catalog::Precision::Fp8;
   const Placement r1 = with_engine(a_placement("DeepSeek-R1", "h200_sxm", 8), EngineKind::Sglang);
   for (const Row& row : std::vector<Row>{
            {llama, 64, 1536, 16.07},

@@ -11,6 +11,10 @@
 
 namespace servecast::perf {
 
+// Format of most weights that every token passes: of the dense part, or where experts take its
+// place, of attention.
+catalog::Precision main_precision(const Placement& placement);
+
 // Where the placement stands among the cases that were measured. `source` stays empty.
 catalog::LabelValues labels_of(const Placement& placement);
 

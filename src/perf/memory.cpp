@@ -17,8 +17,6 @@ namespace servecast::perf {
 namespace {
 
 using catalog::EngineKind;
-using catalog::GroupedAttention;
-using catalog::LatentAttention;
 using catalog::ModelCard;
 using catalog::Precision;
 
@@ -27,6 +25,25 @@ constexpr double kTensorRtLlmReserve = 0.015;
 
 std::uint64_t div_ceil(std::uint64_t a, std::uint64_t b) {
   return (a + b - 1) / b;
+}
+
+// Whether vLLM's pool holds blocks of layers with and without a window.
+bool has_windows(const Placement& placement) {
+  const std::optional<KvLayers> layers = kv_layers(placement);
+  return layers && layers->windowed > 0;
+}
+
+// Kernels for mxfp4 weights on Hopper take widths that are multiples of 256 (hidden) and 128
+// (inner, of one rank); vLLM pads its copy. Checked against logged weights: kv_capacity.csv.
+std::uint64_t expert_bytes(const Placement& placement, ExpertShard shard) {
+  const bool padded = placement.precisions.experts == Precision::Mxfp4 &&
+                      placement.engine == EngineKind::Vllm &&
+                      placement.system.sm.value_or(0) / 10 == 9;
+  if (padded) {
+    shard.hidden = div_ceil(shard.hidden, 256) * 256;
+    shard.width = div_ceil(shard.width, 128) * 128;
+  }
+  return bytes_of(placement.precisions.experts, shard.elements());
 }
 
 std::uint64_t bytes_of_matrices(const std::vector<Matrix>& list) {
@@ -38,49 +55,45 @@ std::uint64_t bytes_of_matrices(const std::vector<Matrix>& list) {
 // Elements of all heads of Q together: the width that the activation formula counts in. Latent
 // attention counts the hidden width (its config gives hidden / heads as head width).
 std::uint64_t attention_width(const ModelCard& model) {
-  if (const auto* grouped = std::get_if<GroupedAttention>(&model.attention))
-    return std::uint64_t{grouped->heads} * grouped->head_dim;
-  return model.hidden;
-}
-
-std::uint64_t kv_bytes_of_layer(const Placement& placement) {
-  const Precision precision = placement.precisions.kv_cache;
-  if (const auto* grouped = std::get_if<GroupedAttention>(&placement.model.attention)) {
-    const std::uint64_t heads = div_ceil(grouped->kv_heads, placement.parallelism.tensor);
-    return bytes_of(precision, 2 * heads * grouped->head_dim);
+  for (const catalog::LayerGroup& group : model.groups) {
+    if (const auto* a = std::get_if<catalog::GroupedAttention>(&group.mixer))
+      return std::uint64_t{a->heads} * a->head_dim;
+    if (const auto* a = std::get_if<catalog::BlockSparseAttention>(&group.mixer))
+      return std::uint64_t{a->grouped.heads} * a->grouped.head_dim;
   }
-  const auto& latent = std::get<LatentAttention>(placement.model.attention);
-  if (!latent.index)
-    return bytes_of(precision, std::uint64_t{latent.kv_rank} + latent.head_dim_rope);
-  // The part with position stays in 2 bytes; the indexer keeps 1 byte an element and a 4-byte scale
-  // for each 128 (perfmodel.md 9.2).
-  const std::uint64_t index = latent.index->head_dim + div_ceil(latent.index->head_dim, 128) * 4;
-  return bytes_of(precision, latent.kv_rank) + 2 * std::uint64_t{latent.head_dim_rope} + index;
-}
-
-// Layers of the fullest stage that keep all tokens, and those that keep a window.
-struct KvLayers {
-  std::uint64_t global = 0;
-  std::uint64_t windowed = 0;
-  std::uint64_t window = 0;  // tokens
-};
-
-KvLayers kv_layers(const Placement& placement) {
-  const std::uint64_t layers = layers_of_fullest_stage(placement);
-  const auto* grouped = std::get_if<GroupedAttention>(&placement.model.attention);
-  if (grouped == nullptr || !grouped->window) return {.global = layers};
-  const std::uint64_t windowed = layers * grouped->window->layers / placement.model.layers;
-  return {.global = layers - windowed, .windowed = windowed, .window = grouped->window->tokens};
+  return model.hidden;
 }
 
 // Twice the activations' factor of perfmodel.md 9.1 for 1, 2, 4 and 8 tensor ranks.
 std::array<std::uint64_t, 4> activation_factors_doubled(const Placement& placement) {
+  using F = catalog::Family;
   const bool sglang = placement.engine == EngineKind::Sglang;
-  const bool experts = placement.model.experts.has_value();
-  if (sglang && experts) return {56, 34, 26, 26};
-  if (sglang) return {28, 17, 13, 13};
-  if (experts) return {44, 26, 20, 20};
-  return {22, 13, 10, 10};
+  switch (placement.model.family) {
+    case F::Llama:
+    case F::Qwen3Vl:
+      if (sglang) return {28, 17, 13, 13};
+      return {22, 13, 10, 10};
+    case F::Moe:
+    case F::DeepSeek:
+    case F::DeepSeekV32:
+    case F::DeepSeekV4:
+    case F::KimiK25:
+    case F::KimiK3:
+    case F::Gemma4:
+    case F::Step3p7:
+    case F::Qwen3VlMoe:
+      if (sglang) return {56, 34, 26, 26};
+      return {44, 26, 20, 20};
+    case F::Gpt:
+    case F::NemotronNas:
+    case F::NemotronH:
+    case F::MiniMaxM3:
+    case F::HybridMoe:
+    case F::Qwen35:
+      break;
+  }
+  if (sglang) return {26, 16, 13, 13};
+  return {20, 12, 10, 10};
 }
 
 // Of a count that the tables do not list, the nearest listed one below it.
@@ -131,26 +144,23 @@ std::uint64_t MemoryParts::sum() const {
 }
 
 std::uint64_t weight_bytes(const Placement& placement) {
-  const ModelCard& model = placement.model;
   const RankMatrices list = matrices_of(placement);
-  const std::uint64_t dense = bytes_of_matrices(list.dense);
-  const std::uint64_t mixture =
-      bytes_of_matrices(list.mixture) +
-      bytes_of(placement.precisions.experts,
-               list.routed.experts * 3 * model.hidden * list.routed.width);
-
-  // The fullest stage has as many of the heavier layers as there are.
-  const std::uint64_t layers = layers_of_fullest_stage(placement);
-  const bool mixture_heavier = mixture > dense;
-  const std::uint64_t heavier =
-      std::min<std::uint64_t>(layers, mixture_heavier ? list.layers_mixture : list.layers_dense);
-  const std::uint64_t feed_forward =
-      heavier * std::max(mixture, dense) + (layers - heavier) * std::min(mixture, dense);
-
-  const std::uint64_t vocab = bytes_of(list.head.precision, list.head.out * list.head.in);
-  // With stages the embedding stands in the first and the head in the last.
-  const bool both = placement.parallelism.pipeline == 1 && !model.embeddings_tied;
-  return layers * bytes_of_matrices(list.attention) + feed_forward + (both ? 2 : 1) * vocab;
+  std::vector<std::uint64_t> layer_bytes;
+  for (const LayerMatrices& layer : list.groups)
+    layer_bytes.push_back(bytes_of_matrices(layer.mixer) + bytes_of_matrices(layer.dense) +
+                          bytes_of_matrices(layer.mixture) + expert_bytes(placement, layer.routed));
+  const std::uint64_t embedding = bytes_of_matrices({list.embedding});
+  const std::uint64_t head = bytes_of_matrices({list.head});
+  std::uint64_t most = 0;
+  for (const StageLayers& stage : stages_of(placement)) {
+    std::uint64_t bytes = stage.has_embedding ? embedding : 0;
+    // A tied head is the embedding, where both stand in one stage.
+    if (stage.has_head && !(placement.model.embeddings_tied && stage.has_embedding)) bytes += head;
+    for (std::size_t g = 0; g < layer_bytes.size(); ++g)
+      bytes += stage.of_group[g] * layer_bytes[g];
+    most = std::max(most, bytes);
+  }
+  return most;
 }
 
 std::uint64_t activation_bytes(const Placement& placement, std::uint64_t tokens) {
@@ -159,10 +169,11 @@ std::uint64_t activation_bytes(const Placement& placement, std::uint64_t tokens)
   const std::uint64_t width = attention_width(placement.model);
   const std::uint64_t factor = activation_factors_doubled(placement)[index_of_ranks(p.tensor)];
   std::uint64_t bytes = tokens * width * factor;
-  if (placement.model.experts) {
-    const catalog::Experts& experts = *placement.model.experts;
-    bytes += tokens * width * p.attention_data * experts.count * experts.per_token / p.moe_expert /
-             128 * 4;
+  if (const catalog::Experts* experts = placement.model.experts()) {
+    const catalog::Family family = placement.model.family;
+    const bool hidden = family == catalog::Family::Gemma4 || family == catalog::Family::Step3p7;
+    bytes += tokens * (hidden ? placement.model.hidden : width) * p.attention_data *
+             experts->count * experts->per_token / p.moe_expert / 128 * 4;
   }
   const std::uint64_t floor = (sglang ? 90 : 70) * (std::uint64_t{1} << 20);
   bytes = std::max(bytes, floor);
@@ -179,26 +190,13 @@ MemoryParts memory_parts(const Placement& placement, const MemorySettings& setti
           .cuda_graphs = settings.cuda_graph_reserved_bytes};
 }
 
-std::uint64_t kv_sequence_bytes(const Placement& placement, std::uint64_t tokens) {
-  const KvLayers layers = kv_layers(placement);
-  return (layers.global * tokens + layers.windowed * std::min(tokens, layers.window)) *
-         kv_bytes_of_layer(placement);
-}
-
-std::uint64_t kv_sequence_tokens(const Placement& placement, std::uint64_t bytes) {
-  const KvLayers layers = kv_layers(placement);
-  const std::uint64_t unit = kv_bytes_of_layer(placement);
-  const std::uint64_t within_window = bytes / ((layers.global + layers.windowed) * unit);
-  const bool all_windowed = layers.global == 0;  // such a sequence never ends; count its window
-  if (layers.windowed == 0 || within_window <= layers.window || all_windowed) return within_window;
-  return (bytes - layers.windowed * layers.window * unit) / (layers.global * unit);
-}
-
 std::uint64_t vllm_kv_tokens(const Placement& placement, std::uint64_t bytes,
                              const MemorySettings& settings) {
-  const KvLayers layers = kv_layers(placement);
   const std::uint64_t block = settings.block_tokens;
-  const std::uint64_t layer_bytes = block * kv_bytes_of_layer(placement);
+  const std::optional<KvLayers> known = kv_layers(placement);
+  if (!known) return kv_sequence_tokens(placement, bytes) / block * block;
+  const KvLayers& layers = *known;
+  const std::uint64_t layer_bytes = block * layers.layer_bytes;
   if (layers.windowed == 0) return bytes / (layers.global * layer_bytes) * block;
   const std::uint64_t length = settings.max_model_len.value_or(placement.model.context_max);
   const std::uint64_t reached =
@@ -250,7 +248,7 @@ tl::expected<KvCapacity, DoesNotFit> kv_capacity(const Placement& placement,
       settings.memory_fraction.value_or(default_memory_fraction(placement.engine));
   SERVECAST_CHECK(found.memory_fraction > 0.0 && found.memory_fraction <= 1.0);
   found.parts = memory_parts(placement, settings);
-  found.kv_bytes_per_token = settings.kv_bytes_per_token.value_or(kv_sequence_bytes(placement, 1));
+  found.kv_bytes_per_token = settings.kv_bytes_per_token.value_or(kv_token_bytes(placement));
 
   const double scale = scale_of(placement, settings);
   const double budget =
@@ -261,7 +259,7 @@ tl::expected<KvCapacity, DoesNotFit> kv_capacity(const Placement& placement,
     found.kv_bytes = static_cast<std::uint64_t>(std::floor(budget));
     if (settings.kv_bytes_per_token)
       found.tokens = found.kv_bytes / found.kv_bytes_per_token;
-    else if (placement.engine == EngineKind::Vllm && kv_layers(placement).windowed > 0)
+    else if (placement.engine == EngineKind::Vllm && has_windows(placement))
       found.tokens = vllm_kv_tokens(placement, found.kv_bytes, settings);
     else
       found.tokens = kv_sequence_tokens(placement, found.kv_bytes);

@@ -11,6 +11,7 @@
 #include <string>
 #include <tl/expected.hpp>
 
+#include "perf/kv_bytes.hpp"
 #include "perf/placement.hpp"
 
 namespace servecast::perf {
@@ -43,7 +44,7 @@ struct KvCapacity {
   double memory_fraction = 0.0;  // the one used
   MemoryParts parts;
   std::uint64_t kv_bytes = 0;            // what is left for the cache
-  std::uint64_t kv_bytes_per_token = 0;  // of the first token of a sequence, on one GPU
+  std::uint64_t kv_bytes_per_token = 0;  // kv_token_bytes, or what the settings say
   std::uint64_t tokens = 0;              // that kv_bytes hold, as the engine counts them
   std::uint64_t blocks = 0;              // whole blocks of these tokens
 };
@@ -63,16 +64,11 @@ std::uint64_t weight_bytes(const Placement& placement);
 std::uint64_t activation_bytes(const Placement& placement, std::uint64_t tokens);
 MemoryParts memory_parts(const Placement& placement, const MemorySettings& settings);
 
-// KV cache of one sequence of `tokens` tokens on one GPU of the fullest stage. Windowed layers keep
-// their window only.
-std::uint64_t kv_sequence_bytes(const Placement& placement, std::uint64_t tokens);
-// The longest sequence whose kv_sequence_bytes is at most `bytes`.
-std::uint64_t kv_sequence_tokens(const Placement& placement, std::uint64_t bytes);
-
 // The "GPU KV cache size" in tokens of vLLM's log: requests of the longest length that fit at once,
 // times that length. Layers with a window and layers without share one pool of blocks, in groups of
 // equally many layers; a request holds a block of each group, of a windowed one only those that its
-// window and one pass reach (realdata.md 2.5).
+// window and one pass reach (realdata.md 2.5). Where layers keep unequal bytes: as
+// kv_sequence_tokens, in whole blocks.
 std::uint64_t vllm_kv_tokens(const Placement& placement, std::uint64_t bytes,
                              const MemorySettings& settings);
 

@@ -3,7 +3,9 @@
 // the kernel (perfmodel.md 4). How fast the hardware gets through it stands elsewhere.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "catalog/model_card.hpp"
 #include "catalog/system_card.hpp"
@@ -45,6 +47,20 @@ AttentionWork attention_work(const catalog::GroupedAttention& attention, std::ui
                              double kv_element_bytes);
 AttentionWork attention_work(const catalog::LatentAttention& attention, std::uint32_t tensor,
                              double kv_element_bytes);
+
+// Different windows of the parts of one model: everything, a sliding window, and what an indexer
+// picks of a compressed past. check(placement) refuses more.
+constexpr std::size_t kWindowsMax = 3;
+
+// A part of a layer's mixer. `window` is how many tokens a query reaches at most; 0: all.
+struct MixerPart {
+  std::uint64_t window = 0;
+  AttentionWork work;
+};
+// The parts of any mixer: one, but for attention that sees a window and a compressed past. Linear
+// mixers read and write a state for each request, whatever the context (4.8).
+std::vector<MixerPart> mixer_parts(const catalog::Mixer& mixer, std::uint32_t tensor,
+                                   double kv_element_bytes);
 
 // Routed experts of one rank in one layer (4.9) for t tokens that enter the whole expert group.
 struct ExpertWork {

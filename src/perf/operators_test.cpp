@@ -39,7 +39,8 @@ TEST(Operators, ElementwiseMovesItsElements) {  // case 4
 }
 
 TEST(Operators, GroupedAttentionReadsKvAndMultiplies) {  // cases 5-7
-  const catalog::GroupedAttention attention{.heads = 32, .kv_heads = 8, .head_dim = 128};
+  const catalog::GroupedAttention attention{
+      .heads = 32, .kv_heads = 8, .head_dim = 128, .head_dim_value = 128};
   const AttentionWork work = attention_work(attention, 1, 2.0);
   expect_near(4096.0 * 4096 * work.prefill_flops_per_pair / 989e12 * 1000, 0.1389675970394338);
   expect_near((4096.0 * 4096 - 3072.0 * 3072) * work.prefill_flops_per_pair / 989e12 * 1000,
@@ -54,7 +55,7 @@ TEST(Operators, GroupedAttentionReadsKvAndMultiplies) {  // cases 5-7
 
 TEST(Operators, LatentAttentionWorksInTheLatentSpace) {  // case 8
   const auto r1 = a_placement("DeepSeek-R1", "h200_sxm");
-  const auto& attention = std::get<catalog::LatentAttention>(r1.model.attention);
+  const auto& attention = *r1.model.mixer<catalog::LatentAttention>();
   const AttentionWork rank = attention_work(attention, 8, 2.0);  // 16 heads
   expect_near(4096.0 * 4096 * rank.prefill_flops_per_pair / 989e12 * 1000, 0.08685474814964611);
   expect_near(4096 * (rank.prefill_bytes_per_new + rank.prefill_bytes_per_context) / 4.8e12 * 1000,
@@ -70,7 +71,7 @@ TEST(Operators, ExpertsReadTheirWeightsOnce) {  // case 9
   Placement placement = a_placement("Qwen3-30B-A3B", "h200_sxm", 4);
   placement.parallelism.moe_tensor = 1;
   placement.parallelism.moe_expert = 4;
-  const ExpertWork work = expert_work(placement, {.experts = 32, .width = 768});
+  const ExpertWork work = expert_work(placement, {.experts = 32, .width = 768, .hidden = 2048});
   EXPECT_EQ(work.all.bytes, 301'989'888.0);
   expect_near(ms(work.all, 64), 0.06325589333333333);
   EXPECT_NEAR(work.all.flops_per_token * 64 / 989e12 * 1000, 0.0012213949, 5e-11);

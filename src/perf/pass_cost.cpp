@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <variant>
+#include <vector>
 
+#include "base/check.hpp"
 #include "perf/matrices.hpp"
 #include "perf/operators.hpp"
 #include "perf/precision.hpp"
@@ -13,6 +15,12 @@ namespace {
 
 using catalog::Coefficient;
 using catalog::Precision;
+
+// A layer's mixer and feed-forward part: 2, or 1 where it has only one of them.
+double sublayers_of(const catalog::LayerGroup& group) {
+  return (std::holds_alternative<catalog::NoMixer>(group.mixer) ? 0.0 : 1.0) +
+         (std::holds_alternative<catalog::NoFeedForward>(group.feed_forward) ? 0.0 : 1.0);
+}
 
 // What the few matrices reach that are not measured apart: router, output head, shared experts in
 // another format than the rest; decode attention that computes more than it reads. From tables of
@@ -28,9 +36,7 @@ double bf16_rate(const Placement& placement, double share) {
 }
 // The rate exists: check(placement) is empty.
 double flops_of(const Placement& placement, Precision precision) {
-  return static_cast<double>(precision == Precision::Bfloat16
-                                 ? placement.system.flops_per_s.bf16.value()
-                                 : peak_flops_linear(placement.system, precision).value());
+  return static_cast<double>(peak_flops_linear(placement.system, precision).value());
 }
 
 // Weights alone: what activations move is small beside them, or hidden by the operations.
@@ -48,7 +54,7 @@ void add(Line& sum, const Line& line) {
 
 void add_matrices(const Placement& placement, const RankMatrices& list,
                   const Coefficients& coefficients, PassCost& cost) {
-  const Precision linear = placement.precisions.linear;
+  const Precision linear = main_precision(placement);
   Line main, other;
   const auto add_all = [&](const std::vector<Matrix>& matrices, double layers) {
     for (const Matrix& m : matrices) {
@@ -59,9 +65,11 @@ void add_matrices(const Placement& placement, const RankMatrices& list,
       add(is_main ? main : other, weights_line(m, rates, layers));
     }
   };
-  add_all(list.attention, placement.model.layers);
-  add_all(list.dense, list.layers_dense);
-  add_all(list.mixture, list.layers_mixture);
+  for (const LayerMatrices& layer : list.groups) {
+    add_all(layer.mixer, layer.count);
+    add_all(layer.dense, layer.count);
+    add_all(layer.mixture, layer.count);
+  }
   cost.tokens.push_back(main);
   cost.tokens.push_back(other);
   cost.head = weights_line(list.head,
@@ -70,25 +78,33 @@ void add_matrices(const Placement& placement, const RankMatrices& list,
                            1.0);
 }
 
-// Embedding, two additions with normalisation per layer, activation, positions and the KV write
-// (perfmodel.md 3.1, 4.1, 4.3). Their fixed latencies are part of the launch cost per layer.
-Line elementwise_line(const Placement& placement, const RankMatrices& list) {
+// Positions, norms and the KV write of one layer (4.3).
+double position_bytes(const catalog::Mixer& mixer, const Placement& placement) {
+  const auto* grouped = std::get_if<catalog::GroupedAttention>(&mixer);
+  if (grouped == nullptr) return 0.0;
+  const std::uint32_t tensor = placement.parallelism.tensor;
+  const double query = heads_of_rank(grouped->heads, tensor) * grouped->head_dim;
+  const double key = heads_of_rank(grouped->kv_heads, tensor) * grouped->head_dim;
+  const double positions = elementwise_work(query + key, query + key).bytes_per_token;
+  const double norms = grouped->qk_norm ? 2.0 * positions : 0.0;
+  return positions + norms + 2.0 * key * bytes_per_element(placement.precisions.kv_cache);
+}
+
+// Embedding, an addition with normalisation before each mixer and feed-forward part, activation,
+// positions and the KV write (perfmodel.md 3.1, 4.1, 4.3). Their fixed latencies are part of the
+// launch cost per layer.
+Line elementwise_line(const Placement& placement) {
   const catalog::ModelCard& model = placement.model;
   const double hidden = model.hidden;
-  const double layers = model.layers;
-  const double width = double(model.intermediate) / placement.parallelism.tensor;
   double bytes = elementwise_work(0.0, hidden).bytes_per_token;
-  bytes += 2.0 * layers * elementwise_work(2.0 * hidden, 2.0 * hidden).bytes_per_token;
-  bytes += list.layers_dense * elementwise_work(2.0 * width, width).bytes_per_token;
-  if (const auto* grouped = std::get_if<catalog::GroupedAttention>(&model.attention)) {
-    const double query =
-        heads_of_rank(grouped->heads, placement.parallelism.tensor) * grouped->head_dim;
-    const double key =
-        heads_of_rank(grouped->kv_heads, placement.parallelism.tensor) * grouped->head_dim;
-    const double positions = elementwise_work(query + key, query + key).bytes_per_token;
-    const double norms = grouped->qk_norm ? 2.0 * positions : 0.0;
-    const double kv_write = 2.0 * key * bytes_per_element(placement.precisions.kv_cache);
-    bytes += layers * (positions + norms + kv_write);
+  for (const catalog::LayerGroup& group : model.groups) {
+    double layer =
+        sublayers_of(group) * elementwise_work(2.0 * hidden, 2.0 * hidden).bytes_per_token;
+    if (const auto* dense = std::get_if<catalog::Dense>(&group.feed_forward)) {
+      const double width = double(dense->width) / placement.parallelism.tensor;
+      layer += elementwise_work((dense->gated ? 2.0 : 1.0) * width, width).bytes_per_token;
+    }
+    bytes += group.count * (layer + position_bytes(group.mixer, placement));
   }
   const double rate = memory_rate(placement, placement.system.memory_efficiency);
   return {.per_token_ms = bytes / rate * 1000.0};
@@ -96,28 +112,22 @@ Line elementwise_line(const Placement& placement, const RankMatrices& list) {
 
 std::optional<ExpertLine> expert_line(const Placement& placement, const RankMatrices& list,
                                       const Coefficients& coefficients) {
-  if (list.layers_mixture == 0) return std::nullopt;
-  const ExpertWork work = expert_work(placement, list.routed);
+  if (list.layers_mixture() == 0) return std::nullopt;
+  const ExpertWork work = expert_work(placement, list.routed());
   const auto peak =
       static_cast<double>(peak_flops(placement.system, placement.precisions.experts).value());
   const Line all = line_of(work.all,
                            {memory_rate(placement, coefficients[Coefficient::ExpertMemory]),
                             peak * coefficients[Coefficient::ExpertFlops]},
-                           list.layers_mixture);
+                           list.layers_mixture());
   return ExpertLine{.read_all_ms = all.fixed_ms,
                     .math_per_token_ms = all.math_per_token_ms,
                     .share_missed = work.share_missed,
                     .ranks = placement.parallelism.attention_data};
 }
 
-AttentionLine attention_line(const Placement& placement, const Coefficients& coefficients,
-                             double layers, std::uint64_t window) {
-  const AttentionWork work = std::visit(
-      [&](const auto& attention) {
-        return attention_work(attention, placement.parallelism.tensor,
-                              bytes_per_element(placement.precisions.kv_cache));
-      },
-      placement.model.attention);
+void add_part(const Placement& placement, const Coefficients& coefficients,
+              const AttentionWork& work, double layers, AttentionLine& line) {
   const double memory_ms =
       layers * 1000.0 / memory_rate(placement, coefficients[Coefficient::KvMemory]);
   const double decode_ms = layers * 1000.0 / bf16_rate(placement, kOtherFlops);
@@ -127,28 +137,30 @@ AttentionLine attention_line(const Placement& placement, const Coefficients& coe
   const auto& peaks = placement.system.flops_per_s;
   const double index_ms =
       layers * 1000.0 / (static_cast<double>(peaks.fp8.value_or(*peaks.bf16)) * share);
-  return {.window = window,
-          .prefill_math_ms_per_pair = work.prefill_flops_per_pair * prefill_ms,
-          .prefill_ms_per_new = work.prefill_bytes_per_new * memory_ms,
-          .prefill_ms_per_context = work.prefill_bytes_per_context * memory_ms,
-          .decode_math_ms_per_context = work.decode_flops_per_context * decode_ms,
-          .decode_ms_per_context = work.decode_bytes_per_context * memory_ms,
-          .decode_ms_per_request = work.decode_bytes_per_request * memory_ms,
-          .index_math_ms_per_context = work.index_flops_per_context * index_ms,
-          .index_ms_per_context = work.index_bytes_per_context * memory_ms};
+  line.prefill_math_ms_per_pair += work.prefill_flops_per_pair * prefill_ms;
+  line.prefill_ms_per_new += work.prefill_bytes_per_new * memory_ms;
+  line.prefill_ms_per_context += work.prefill_bytes_per_context * memory_ms;
+  line.decode_math_ms_per_context += work.decode_flops_per_context * decode_ms;
+  line.decode_ms_per_context += work.decode_bytes_per_context * memory_ms;
+  line.decode_ms_per_request += work.decode_bytes_per_request * memory_ms;
+  line.index_math_ms_per_context += work.index_flops_per_context * index_ms;
+  line.index_ms_per_context += work.index_bytes_per_context * memory_ms;
 }
 
+// Layers whose queries reach equally far are one line.
 void add_attention(const Placement& placement, const Coefficients& coefficients, PassCost& cost) {
-  const catalog::ModelCard& model = placement.model;
-  if (const auto* latent = std::get_if<catalog::LatentAttention>(&model.attention)) {
-    const std::uint64_t picked = latent->index ? latent->index->tokens : 0;
-    cost.global = attention_line(placement, coefficients, model.layers, picked);
-    return;
+  std::vector<std::uint64_t> windows;
+  for (const catalog::LayerGroup& group : placement.model.groups) {
+    for (const MixerPart& part : mixer_parts(group.mixer, placement.parallelism.tensor,
+                                             bytes_per_element(placement.precisions.kv_cache))) {
+      auto at = std::find(windows.begin(), windows.end(), part.window);
+      if (at == windows.end()) at = windows.insert(windows.end(), part.window);
+      SERVECAST_CHECK(windows.size() <= kWindowsMax);
+      AttentionLine& line = cost.attention[static_cast<std::size_t>(at - windows.begin())];
+      line.window = part.window;
+      add_part(placement, coefficients, part.work, group.count, line);
+    }
   }
-  const auto& window = std::get<catalog::GroupedAttention>(model.attention).window;
-  const std::uint32_t windowed = window ? window->layers : 0;
-  cost.global = attention_line(placement, coefficients, model.layers - windowed, 0);
-  if (window) cost.windowed = attention_line(placement, coefficients, windowed, window->tokens);
 }
 
 // A collective over `gpus` GPUs, `count` times a pass: small messages wait for the latency, large
@@ -171,7 +183,7 @@ Line exchange_line(const Placement& placement, const Coefficients& coefficients,
   const Parallelism& p = placement.parallelism;
   const std::uint64_t group = std::uint64_t{p.tensor} * p.attention_data;
   const double copies =
-      std::min<double>(placement.model.experts->per_token, static_cast<double>(group) - 1.0);
+      std::min<double>(placement.model.experts()->per_token, static_cast<double>(group) - 1.0);
   Line line = collective_line(placement, coefficients, 3.0 * placement.model.hidden * copies, group,
                               layers_mixture);
   line.fixed_ms *= coefficients[Coefficient::DataParallelLatency];
@@ -185,12 +197,14 @@ void add_collectives(const Placement& placement, const RankMatrices& list,
                      const Coefficients& coefficients, PassCost& cost) {
   const Parallelism& p = placement.parallelism;
   const double message = 2.0 * placement.model.hidden;  // bytes per token
+  double sublayers = 0.0;
+  for (const catalog::LayerGroup& group : placement.model.groups)
+    sublayers += group.count * sublayers_of(group);
   if (p.tensor > 1)
-    cost.tokens.push_back(collective_line(placement, coefficients,
-                                          all_reduce_bytes(message, p.tensor), p.tensor,
-                                          2.0 * placement.model.layers + 1.0));
-  if (p.attention_data > 1 && list.layers_mixture > 0)
-    cost.tokens.push_back(exchange_line(placement, coefficients, list.layers_mixture));
+    cost.tokens.push_back(collective_line(
+        placement, coefficients, all_reduce_bytes(message, p.tensor), p.tensor, sublayers + 1.0));
+  if (p.attention_data > 1 && list.layers_mixture() > 0)
+    cost.tokens.push_back(exchange_line(placement, coefficients, list.layers_mixture()));
   if (p.pipeline > 1) {
     const double rate = link_bytes_per_s(placement.system, gpus_per_worker(p));
     const double hops = p.pipeline - 1.0;
@@ -212,18 +226,21 @@ double PassCost::batch_ms(const BatchCounts& counts) const {
 DecodeBatch PassCost::decode_batch(std::uint32_t requests, std::uint32_t tokens_each,
                                    std::uint64_t group) const {
   const std::uint64_t computed = std::uint64_t{requests} * tokens_each;
-  return {.batch_ms = batch_ms({.tokens = computed,
-                                .group = group,
-                                .sequences = requests,
-                                .sampled = computed,
-                                .verifies = tokens_each > 1}),
-          .global = global.decode(requests),
-          .windowed = windowed.decode(requests)};
+  DecodeBatch batch{.batch_ms = batch_ms({.tokens = computed,
+                                          .group = group,
+                                          .sequences = requests,
+                                          .sampled = computed,
+                                          .verifies = tokens_each > 1})};
+  for (std::size_t i = 0; i < attention.size(); ++i)
+    batch.attention[i] = attention[i].decode(requests);
+  return batch;
 }
 
 double PassCost::prefill_attention_ms(std::uint64_t fresh, std::uint64_t context,
                                       std::uint64_t pairs) const {
-  return global.prefill(fresh, context, pairs) + windowed.prefill(fresh, context, pairs);
+  double ms = 0.0;
+  for (const AttentionLine& line : attention) ms += line.prefill(fresh, context, pairs);
+  return ms;
 }
 
 PassParts parts_of(const PassCost& cost, const StepShape& shape) {
@@ -259,7 +276,7 @@ PassParts parts_of(const PassCost& cost, const StepShape& shape) {
 
 PassCost pass_cost_of(const Placement& placement, const Coefficients& coefficients) {
   const RankMatrices list = matrices_of(placement);
-  const double layers = placement.model.layers;
+  const double layers = placement.model.layers();
   PassCost cost;
   cost.host_ms =
       coefficients[Coefficient::HostPerPass] + layers * coefficients[Coefficient::LaunchPerLayer];
@@ -267,7 +284,7 @@ PassCost pass_cost_of(const Placement& placement, const Coefficients& coefficien
   cost.per_sequence_ms = coefficients[Coefficient::PerSequence];
   cost.per_prefill_pass_ms = layers * coefficients[Coefficient::PrefillLaunchPerLayer];
   add_matrices(placement, list, coefficients, cost);
-  cost.tokens.push_back(elementwise_line(placement, list));
+  cost.tokens.push_back(elementwise_line(placement));
   cost.experts = expert_line(placement, list, coefficients);
   add_attention(placement, coefficients, cost);
   add_collectives(placement, list, coefficients, cost);

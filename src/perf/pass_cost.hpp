@@ -3,12 +3,15 @@
 // lines.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "perf/coefficients.hpp"
 #include "perf/cost_lines.hpp"
+#include "perf/operators.hpp"
 #include "perf/placement.hpp"
 #include "perf/step_timer.hpp"
 
@@ -17,11 +20,14 @@ namespace servecast::perf {
 // A decode batch of one size, as a function of its context.
 struct DecodeBatch {
   double batch_ms = 0.0;  // everything but attention
-  DecodeAttention global;
-  DecodeAttention windowed;
+  std::array<DecodeAttention, kWindowsMax> attention = {};
 
   double ms(std::uint64_t context) const { return batch_ms + attention_ms(as_double(context)); }
-  double attention_ms(double context) const { return global.at(context) + windowed.at(context); }
+  double attention_ms(double context) const {
+    double ms = 0.0;
+    for (const DecodeAttention& part : attention) ms += part.at(context);
+    return ms;
+  }
 };
 
 // The new tokens of a pass.
@@ -41,8 +47,7 @@ struct PassCost {
   std::vector<Line> tokens;          // operators on every token of the pass
   Line head;                         // output head, on one token per request
   std::optional<ExpertLine> experts;
-  AttentionLine global;    // layers that attend to everything, or to what an indexer picks
-  AttentionLine windowed;  // layers with a sliding window; nothing where there are none
+  std::array<AttentionLine, kWindowsMax> attention = {};  // one for each window; the rest is 0
 
   // Everything but attention. Weights are read once.
   double batch_ms(const BatchCounts& counts) const;

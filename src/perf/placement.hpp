@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/problem.hpp"
 #include "catalog/kinds.hpp"
@@ -30,15 +31,17 @@ struct Parallelism {
 // tensor * pipeline * attention_data * context.
 std::uint64_t gpus_per_worker(const Parallelism& parallelism);
 
-// Storage of the three parts that can differ. Router, embedding and output head are bfloat16.
+// Storage of the parts that can differ. Router and embedding are bfloat16.
 struct Precisions {
-  catalog::Precision linear = catalog::Precision::Bfloat16;    // attention and dense feed-forward
-  catalog::Precision experts = catalog::Precision::Bfloat16;   // routed and shared experts
+  catalog::Precision attention = catalog::Precision::Bfloat16;  // projections of every mixer
+  catalog::Precision dense = catalog::Precision::Bfloat16;      // dense feed-forward
+  catalog::Precision shared_experts = catalog::Precision::Bfloat16;
+  catalog::Precision experts = catalog::Precision::Bfloat16;  // routed
+  catalog::Precision head = catalog::Precision::Bfloat16;
   catalog::Precision kv_cache = catalog::Precision::Bfloat16;  // Bfloat16 or Fp8
 };
 
-// The checkpoint's own: weights as published; the KV cache is fp8 when the weights are fp8 or nvfp4
-// (perfmodel.md annex A), else bfloat16.
+// The checkpoint's own, as its card says.
 Precisions precisions_of(const catalog::ModelCard& model);
 
 struct Placement {
@@ -55,7 +58,13 @@ struct Placement {
 // another question (memory.hpp). Codes: "parallelism.*", "precision.*".
 Problems check(const Placement& placement);
 
-// Layers of the pipeline stage that has most of them.
-std::uint32_t layers_of_fullest_stage(const Placement& placement);
+// Layers of each pipeline stage, counted per group of the model's layers. Stages are as equal as
+// they can be; the ones before the last take the layers that are left (vLLM 0.11 and later).
+struct StageLayers {
+  std::vector<std::uint32_t> of_group;
+  bool has_embedding = false;
+  bool has_head = false;
+};
+std::vector<StageLayers> stages_of(const Placement& placement);
 
 }  // namespace servecast::perf

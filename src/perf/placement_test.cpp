@@ -87,7 +87,7 @@ TEST(Placement, RefusesPrecisionsThatTheSystemHasNoRateFor) {  // perfmodel.md c
   Placement placement = a_placement("Qwen3-30B-A3B", "h200_sxm");
   placement.precisions.experts = Precision::Nvfp4;
   EXPECT_THAT(messages(placement), AllOf(HasSubstr("h200_sxm"), HasSubstr("nvfp4")));
-  placement.precisions = {.linear = Precision::Nvfp4};  // weights only, multiplied in bfloat16
+  placement.precisions = {.attention = Precision::Nvfp4};  // weights only, multiplied in bfloat16
   EXPECT_EQ(messages(placement), "");
   EXPECT_THAT(messages(a_placement("Qwen3-32B-FP8", "a100_sxm")), HasSubstr("a100_sxm"));
   placement.precisions = {.kv_cache = Precision::Mxfp4};

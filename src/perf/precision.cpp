@@ -18,11 +18,20 @@ Size size_of(Precision precision) {
     case Precision::Bfloat16:
       return {2, 1};
     case Precision::Fp8:
+    case Precision::Fp8Static:
     case Precision::Fp8Block:
+    case Precision::Int8:
       return {1, 1};
+    case Precision::Mxfp8:
+      return {33, 32};
+    case Precision::Int4:
     case Precision::Nvfp4:
+    case Precision::Nvfp4Weights:
       return {9, 16};
+    case Precision::Int4Fp8:
+      return {33, 64};
     case Precision::Mxfp4:
+    case Precision::Mxfp4Mxfp8:
       return {17, 32};
   }
   check_failed("precision is one of its enumerators", __FILE__, __LINE__);
@@ -43,11 +52,19 @@ double bytes_per_element(Precision precision) {
 std::optional<std::uint64_t> peak_flops(const catalog::SystemCard& system, Precision precision) {
   switch (precision) {
     case Precision::Bfloat16:
+    case Precision::Int8:
+    case Precision::Int4:
+    case Precision::Nvfp4Weights:
     case Precision::Mxfp4:
       return system.flops_per_s.bf16;
     case Precision::Fp8:
+    case Precision::Fp8Static:
     case Precision::Fp8Block:
+    case Precision::Mxfp8:
+    case Precision::Int4Fp8:
       return system.flops_per_s.fp8;
+    case Precision::Mxfp4Mxfp8:  // before compute capability 10.0 engines keep bfloat16 activations
+      return system.sm.value_or(100) < 100 ? system.flops_per_s.bf16 : system.flops_per_s.fp8;
     case Precision::Nvfp4:
       return system.flops_per_s.fp4;
   }

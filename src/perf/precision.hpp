@@ -10,13 +10,13 @@
 
 namespace servecast::perf {
 
-// Bytes of `elements` numbers, rounded up. Exact: 4-bit formats take 9/16 or 17/32 byte a number
-// with their scales. Block scales of fp8_block (0.02 %) are left out, as perfmodel.md 2.2 does.
+// Bytes of `elements` numbers with their scales, rounded up. Exact for catalog::Precision, but for
+// the block scales of fp8_block (0.02 %), which perfmodel.md 2.2 leaves out too.
 std::uint64_t bytes_of(catalog::Precision precision, std::uint64_t elements);
 double bytes_per_element(catalog::Precision precision);
 
-// Peak FLOP/s of matrices whose weights are stored in `precision`. mxfp4 is multiplied in bfloat16
-// (perfmodel.md 2.2: w4a16). Nothing: the GPU has no rate for it.
+// Peak FLOP/s of matrices whose weights are stored in `precision` (perfmodel.md 2.2). Nothing: the
+// GPU has no rate for it.
 std::optional<std::uint64_t> peak_flops(const catalog::SystemCard& system,
                                         catalog::Precision precision);
 
