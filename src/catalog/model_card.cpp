@@ -74,11 +74,13 @@ Result<ModelCard> find_model(std::string_view name) {
   if (fits.size() == 1) return std::move(cards[fits.front()]);
   if (fits.empty()) {
     const auto near = nearest_model(name, names);
-    return fail({.code = "model.unknown",
-                 .message = fmt::format("model \"{}\" has no card; there are cards for {}", name,
-                                        fmt::join(names_of_cards, ", ")),
-                 .place = {},
-                 .hint = near ? fmt::format("did you mean {}?", *near) : std::string{}});
+    return fail(
+        {.code = "model.unknown",
+         .message = fmt::format("model \"{}\" has no card; there are cards for {}", name,
+                                fmt::join(names_of_cards, ", ")),
+         .place = {},
+         .hint = near ? fmt::format("did you mean {}?", *near)
+                      : std::string("a file can be given: the config.json of a checkpoint")});
   }
   std::vector<std::string> candidates;
   for (const std::size_t fit : fits) candidates.push_back(names_of_cards[fit]);

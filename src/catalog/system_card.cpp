@@ -68,6 +68,7 @@ Result<SystemCard> parse_system_card(std::string_view json, std::string_view fil
   card.reserve_collectives_bytes = reserves(collectives);
   collectives.finish();
   card.reserve_other_bytes = at.whole_or_zero("reserve_other_bytes");
+  if (at.has("measured")) card.measured = at.flag("measured");
   card.source = at.text("source");
   card.licence = at.text("licence");
   if (card.memory_efficiency <= 0.0 || card.memory_efficiency > 1.0)

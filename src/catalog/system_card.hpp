@@ -50,12 +50,13 @@ struct SystemCard {
   // Memory that communication libraries hold, by number of tensor-parallel GPUs.
   std::map<std::uint32_t, std::uint64_t> reserve_collectives_bytes;
   std::uint64_t reserve_other_bytes = 0;  // driver, runtime, fragmentation
+  bool measured = false;                  // measurements of this GPU stand behind some of our times
   std::string source;
   std::string licence;
 };
 
 // Problems as parse_model_card. Optional keys: the entries of flops_per_s except bf16, `sm`,
-// `rack`.
+// `rack`, `measured`.
 Result<SystemCard> parse_system_card(std::string_view json, std::string_view file);
 
 // All cards of the program, in order of file name.

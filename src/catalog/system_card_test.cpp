@@ -22,9 +22,11 @@ TEST(SystemCard, EveryCardOfTheProgramLoads) {  // perfdata.md 3
     EXPECT_EQ(card->name + ".json", embedded.file);
     names.insert(card->name);
   }
-  EXPECT_EQ(names, (std::set<std::string>{"a100_pcie", "a100_sxm", "a30", "b200_sxm", "b300_sxm",
-                                          "b60", "gb200", "gb300", "h100_pcie", "h100_sxm",
-                                          "h200_sxm", "l4", "l40s", "rtx_pro_6000_server"}));
+  EXPECT_EQ(names, (std::set<std::string>{
+                       "a100_pcie", "a100_sxm", "a30",      "b200_sxm",  "b300_sxm",
+                       "b60",       "gb200",    "gb300",    "h100_pcie", "h100_sxm",
+                       "h20",       "h200_sxm", "l4",       "l40s",      "mi300x",
+                       "mi325x",    "mi355x",   "rtx_4090", "rtx_5090",  "rtx_pro_6000_server"}));
 }
 
 TEST(SystemCard, HoldsThePublishedConstants) {  // perfdata.md 3
@@ -36,6 +38,9 @@ TEST(SystemCard, HoldsThePublishedConstants) {  // perfdata.md 3
   EXPECT_EQ(h200.sm, 90u);
   EXPECT_EQ(h200.reserve_collectives_bytes.at(4), 411'041'792u);
   EXPECT_EQ(h200.reserve_other_bytes, 3'758'096'384u);
+  EXPECT_TRUE(h200.measured);
+  EXPECT_FALSE(find_system("mi300x")->measured);
+  EXPECT_EQ(find_system("rtx_4090")->memory_bytes, 25'250'627'584u);
   EXPECT_EQ(find_system("b60")->sm, std::nullopt);
   EXPECT_EQ(find_system("gb300")->rack->gpus, 72u);
   EXPECT_EQ(find_system("rtx_pro_6000_server")->flops_per_s.fp4, 1'871'202'139'854'795u);

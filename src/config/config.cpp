@@ -127,6 +127,10 @@ Result<Config> read(const Input& input) {
   if (const auto seconds = form.traffic.stop.max_virtual_time_seconds)
     config.cap = Time{*ns_from_ms(*seconds * 1e3)};
   config.engine = std::move(form.engine);
+  if (Result<std::string> log = resolve_path(config.engine.capacity.log, input.path))
+    config.engine.capacity.log = *std::move(log);
+  else
+    return tl::unexpected(std::move(log.error()));
   config.router = form.router;
   config.kv_eviction_policy = form.kv_eviction_policy;
   config.sla = form.sla;

@@ -30,12 +30,13 @@ namespace servecast::config {
 
 // Where the number of KV blocks comes from.
 struct Capacity {
-  enum class Kind : std::uint8_t { Default, Fixed };
+  enum class Kind : std::uint8_t { Default, Fixed, FromLog };
   Kind kind = Kind::Default;
   double memory_fraction = 0.9;  // Default: share of the GPU's memory that the engine may use
   std::uint64_t cuda_graph_reserved_bytes = 0;  // Default: taken out before KV
   std::optional<std::uint32_t> blocks = {};     // Fixed: exactly one of these
   std::optional<std::uint64_t> bytes = {};
+  std::string log = {};  // FromLog: path of the engine's log
 };
 
 struct Timing {
@@ -57,8 +58,9 @@ struct Grouped {
 };
 
 struct Engine {
-  std::string model = {};  // as written; the catalog finds the card
-  std::string hardware = {};
+  std::string model = {};                      // as written: a name in the catalog or a file
+  std::optional<std::string> model_like = {};  // the card that stands for the model
+  std::string hardware = {};                   // as `model`
   catalog::EngineKind backend = catalog::EngineKind::Vllm;
   std::optional<std::uint32_t> context_length = {};  // nothing: the model's limit
   std::uint32_t replicas = 1;

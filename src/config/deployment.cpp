@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "catalog/model_card.hpp"
-#include "catalog/system_card.hpp"
+#include "config/cards.hpp"
+#include "config/engine_log.hpp"
 #include "config/grouped.hpp"
 #include "config/places.hpp"
 #include "perf/timers.hpp"
@@ -86,11 +87,35 @@ std::uint32_t pass_tokens(const Engine& engine) {
   return engine.rank.sglang ? tokens / engine.parallelism.attention_data : tokens;
 }
 
+// Fills the number of KV blocks from the engine's log: tokens first, whose size does not depend on
+// the engine's blocks.
+void set_logged(const Config& config, scheduler::RankConfig& rank, Problems& problems) {
+  constexpr std::string_view kPath = "engine.workers.aggregated.kv_cache.capacity.path";
+  const Result<LoggedCapacity> logged = read_capacity_log(config.engine.capacity.log);
+  if (!logged) {
+    for (const Problem& problem : logged.error())
+      problems.push_back({problem.code, fmt::format("{}: {}", kPath, to_text(problem)),
+                          place_of(config, kPath), ""});
+    return;
+  }
+  const std::uint64_t blocks =
+      logged->tokens ? *logged->tokens / rank.block_tokens : logged->blocks.value_or(0);
+  if (blocks > 0 && blocks <= UINT32_MAX) {
+    rank.blocks = static_cast<std::uint32_t>(blocks);
+    return;
+  }
+  problems.push_back({"capacity.log",
+                      fmt::format("{}: gives {} blocks of {} tokens; 1 to {} are possible", kPath,
+                                  blocks, rank.block_tokens, UINT32_MAX),
+                      place_of(config, kPath), ""});
+}
+
 // Fills the number of KV blocks. A model that cannot fit gives no numbers, unless the user took
 // both memory and time into their own hands.
 void set_capacity(const Config& config, Deployed& deployed, Problems& problems) {
   const Engine& engine = config.engine;
-  const bool is_fixed = engine.capacity.kind == Capacity::Kind::Fixed;
+  const bool is_logged = engine.capacity.kind == Capacity::Kind::FromLog;
+  const bool is_fixed = engine.capacity.kind == Capacity::Kind::Fixed || is_logged;
   const auto capacity = perf::kv_capacity(
       deployed.placement,
       {.max_batched_tokens = pass_tokens(engine),
@@ -100,7 +125,8 @@ void set_capacity(const Config& config, Deployed& deployed, Problems& problems) 
        .cuda_graph_reserved_bytes = is_fixed ? 0 : engine.capacity.cuda_graph_reserved_bytes,
        .kv_bytes_per_token = engine.kv_bytes_per_token});
   scheduler::RankConfig& rank = deployed.deployment.rank;
-  if (!capacity && is_fixed && engine.timing.kind != Timing::Kind::Default)
+  const bool is_taken_over = is_logged || (is_fixed && engine.timing.kind != Timing::Kind::Default);
+  if (!capacity && is_taken_over)
     deployed.warnings.push_back(capacity.error().sentence);
   else if (!capacity)
     problems.push_back({"memory.does_not_fit", "engine: " + capacity.error().sentence,
@@ -112,6 +138,10 @@ void set_capacity(const Config& config, Deployed& deployed, Problems& problems) 
                 problems);
   if (is_grouped) {
     if (!is_fixed && capacity) deployed.memory = *capacity;
+    return;
+  }
+  if (is_logged) {
+    set_logged(config, rank, problems);
     return;
   }
   if (is_fixed) {
@@ -136,8 +166,8 @@ void set_capacity(const Config& config, Deployed& deployed, Problems& problems) 
 Result<Deployed> deploy(const Config& config) {
   const Engine& engine = config.engine;
   Problems problems;
-  auto model = catalog::find_model(engine.model);
-  auto system = catalog::find_system(engine.hardware);
+  auto model = model_of(engine);
+  auto system = system_of(engine);
   if (!model) add(problems, std::move(model.error()), config, "engine.model");
   if (!system) add(problems, std::move(system.error()), config, "engine.hardware");
   if (!problems.empty()) return tl::unexpected(std::move(problems));
@@ -164,6 +194,10 @@ Result<Deployed> deploy(const Config& config) {
       engine.context_length.value_or(deployed.placement.model.context_max);
   deployed.deployment.router = config.router;
   deployed.deployment.kv_eviction_policy = config.kv_eviction_policy;
+  if (!deployed.placement.system.measured && engine.timing.kind == Timing::Kind::Default)
+    deployed.warnings.push_back(
+        fmt::format("no measurement stands behind the times on {}: its card holds datasheet values",
+                    deployed.placement.system.name));
   set_capacity(config, deployed, problems);
   Result<perf::Timer> timer = timer_of(config, deployed.placement);
   if (!timer) add(problems, std::move(timer.error()), config, "engine.workers.aggregated.timing");

@@ -63,6 +63,16 @@ void describe_capacity(Fields& f, Capacity& capacity) {
                           "KV bytes of a rank on one GPU; needs bytes_per_token or groups.");
                 },
                 {}},
+               {"from_log",
+                "As the engine counted itself.",
+                [&] { capacity.kind = Capacity::Kind::FromLog; },
+                [&](Fields& b) {
+                  b.text("path", capacity.log,
+                         "Log of vLLM, SGLang or TensorRT-LLM, relative to the current directory; "
+                         "data: stands for the data folder. Where it tells blocks only, "
+                         "kv_cache.block_size must be the engine's.");
+                },
+                {}},
            });
   if (!f.is_clean() || capacity.kind != Capacity::Kind::Fixed) return;
   if (capacity.blocks && capacity.bytes)
@@ -321,8 +331,15 @@ void describe_engine(Fields& f, Engine& engine) {
                 {"disaggregated", {}, "separate prefill and decode workers are not supported yet"},
                 {"afd", {}, "attention/FFN disaggregation is not supported"}},
                "How prefill and decode are spread over workers.");
-  f.text("model", engine.model, "Name of the model, such as Qwen/Qwen3-32B.");
-  f.text("hardware", engine.hardware, "Name of the system, such as h200_sxm.");
+  f.text("model", engine.model,
+         "Name of the model, such as Qwen/Qwen3-32B, or a file: the config.json of a checkpoint.");
+  f.text("hardware", engine.hardware,
+         "Name of the system, such as h200_sxm, or a YAML or JSON file with the keys of a system "
+         "card.");
+  f.text(
+      "model_like", engine.model_like,
+      "A model whose card stands for engine.model, which has an unknown architecture or no file; "
+      "reports say so.");
   f.word<EngineKind>("backend", engine.backend,
                      {{"vllm", EngineKind::Vllm, {}},
                       {"sglang", EngineKind::Sglang, {}},

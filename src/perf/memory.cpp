@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <variant>
 
@@ -137,6 +138,47 @@ DoesNotFit does_not_fit(const Placement& placement, const KvCapacity& found,
   return answer;
 }
 
+// Whether "1.2.3" comes before `major`.`minor`; an empty version does not.
+bool is_before(std::string_view version, unsigned major, unsigned minor) {
+  unsigned parts[2] = {0, 0};
+  const char* at = version.data();
+  const char* end = at + version.size();
+  for (unsigned& part : parts) {
+    const auto read = std::from_chars(at, end, part);
+    if (read.ec != std::errc{}) return false;
+    at = read.ptr < end ? read.ptr + 1 : end;
+  }
+  return parts[0] < major || (parts[0] == major && parts[1] < minor);
+}
+
+// Prefill chunk and largest batch of a CUDA graph that SGLang takes for a GPU of so many MiB.
+struct SglangSizes {
+  std::uint64_t chunk;
+  std::uint64_t batch;
+};
+SglangSizes sglang_sizes(std::uint64_t mib, std::uint64_t ranks) {
+  const bool few = ranks < 4;
+  if (mib < 20 * 1024) return {2048, 8};
+  if (mib < 35 * 1024) return {2048, few ? 24u : 80u};
+  if (mib < 60 * 1024) return {4096, few ? 32u : 160u};
+  if (mib < 160 * 1024) return {8192, few ? 256u : 512u};
+  return {16384, 512};
+}
+
+// SGLang counts attention-data ranks among its tensor ranks.
+double sglang_fraction(const Placement& placement) {
+  const Parallelism& p = placement.parallelism;
+  const std::uint64_t mib = placement.system.memory_bytes >> 20;
+  const std::uint64_t ranks = std::uint64_t{p.tensor} * p.attention_data * p.context;
+  const SglangSizes sizes = sglang_sizes(mib, ranks);
+  double reserve = 512.0 + 1.5 * double(sizes.chunk) + double(ranks * p.pipeline) / 8.0 * 1024.0 +
+                   2.0 * double(sizes.batch);
+  if (p.attention_data > 1)
+    reserve += (sizes.batch > 300 ? 4.5 : 3.0) * double(sizes.batch) * p.attention_data;
+  if (mib > 60 * 1024) reserve = std::max(reserve, 10.0 * 1024.0);
+  return std::round((double(mib) - reserve) / double(mib) * 1000.0) / 1000.0;
+}
+
 }  // namespace
 
 std::uint64_t MemoryParts::sum() const {
@@ -219,6 +261,18 @@ double default_memory_fraction(EngineKind engine) {
       return 0.9;
     case EngineKind::Sglang:
       return 0.88;
+  }
+  check_failed("engine is one of its enumerators", __FILE__, __LINE__);
+}
+
+double engine_memory_fraction(const Placement& placement, std::string_view version) {
+  switch (placement.engine) {
+    case EngineKind::Vllm:
+      return is_before(version, 0, 22) ? 0.9 : 0.92;
+    case EngineKind::Sglang:
+      return sglang_fraction(placement);
+    case EngineKind::TensorRtLlm:
+      return 0.9;
   }
   check_failed("engine is one of its enumerators", __FILE__, __LINE__);
 }

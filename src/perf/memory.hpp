@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 
 #include "perf/kv_bytes.hpp"
@@ -74,6 +75,11 @@ std::uint64_t vllm_kv_tokens(const Placement& placement, std::uint64_t bytes,
 
 // product.md 9.7: vLLM and TensorRT-LLM 0.9, SGLang 0.88.
 double default_memory_fraction(catalog::EngineKind engine);
+
+// What the engine itself takes when nobody sets a fraction (perfmodel.md 9.3). vLLM: 0.9, from 0.22
+// on 0.92. SGLang: what it leaves of the GPU after reserves for a prefill chunk, CUDA graphs of its
+// largest batch and its ranks. `version` is "0.19.1" or the like; empty: the newest.
+double engine_memory_fraction(const Placement& placement, std::string_view version = {});
 
 // Bytes for the KV cache; negative when the parts alone pass what the engine may fill. `scale`
 // multiplies the memory that the fraction is taken of (1 in plain use). decisions.md 30a:

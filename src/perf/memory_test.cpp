@@ -161,6 +161,23 @@ TEST(KvBudget, FollowsEachEnginesFormula) {  // bugs.md A44
   EXPECT_DOUBLE_EQ(kv_budget(EngineKind::Sglang, 140, parts, 0.9), 76.0);
 }
 
+TEST(EngineMemoryFraction, IsTheEnginesOwn) {  // perfmodel.md 9.3, case 37
+  Placement placement = a_placement("Llama-3.1-8B", "h100_sxm");
+  EXPECT_EQ(engine_memory_fraction(placement), 0.92);
+  EXPECT_EQ(engine_memory_fraction(placement, "0.19.1"), 0.9);
+  EXPECT_EQ(engine_memory_fraction(placement, "0.22.0"), 0.92);
+  EXPECT_EQ(engine_memory_fraction(placement, "1.0"), 0.92);
+  const auto sglang = [](const char* system, const Parallelism& parallelism) {
+    Placement p = with_engine(a_placement("DeepSeek-R1", system), EngineKind::Sglang);
+    p.parallelism = parallelism;
+    return engine_memory_fraction(p);
+  };
+  EXPECT_EQ(sglang("h100_sxm", {}), 0.836);
+  EXPECT_EQ(sglang("h200_sxm", {}), 0.907);
+  EXPECT_EQ(sglang("b200_sxm", {.attention_data = 8, .moe_expert = 8}), 0.753);
+  EXPECT_EQ(sglang("h200_sxm", {.tensor = 8, .moe_expert = 8}), 0.897);
+}
+
 TEST(KvCapacity, MatchesTheWorkedRecord) {  // product.md 8.8 and C2
   const auto found =
       kv_capacity(a_placement("Qwen3-32B-FP8", "h200_sxm"), {.block_tokens = 64}).value();
