@@ -91,6 +91,18 @@ bool read_architecture(HfConfig& at, ModelCard& card) {
   return false;
 }
 
+// The rules of our own cards hold for this one too: no size is 0, counts fit each other.
+Result<ModelCard> checked(const ModelCard& card) {
+  Result<ModelCard> read = parse_model_card(to_json(card), "config.json");
+  if (read) return read;
+  for (Problem& problem : read.error()) {
+    problem.code = "model.config";
+    problem.place = {};
+    problem.message = "config.json does not describe a model: " + problem.message;
+  }
+  return read;
+}
+
 }  // namespace
 
 HfJson parse_lenient(std::string_view json) {
@@ -178,7 +190,7 @@ Result<ModelCard> read_hf_config(std::string_view json, std::string_view name,
   if (!problems.empty()) return tl::unexpected(std::move(problems));
   card.source = "config.json";
   card.licence = "facts about the model";
-  return card;
+  return checked(card);
 }
 
 }  // namespace servecast::catalog

@@ -192,6 +192,8 @@ Layers nemotron_h_layers(HfConfig& at, const ModelCard& card) {
   return list;
 }
 
+constexpr double kWidthFactorMax = 1000.0;
+
 // A neural architecture search left each block its own share of heads and width, or none.
 Layers nemotron_nas_layers(HfConfig& at, const ModelCard& card, std::uint32_t layers) {
   const HfJson* blocks = at.per_layer("block_configs", layers);
@@ -221,7 +223,7 @@ Layers nemotron_nas_layers(HfConfig& at, const ModelCard& card, std::uint32_t la
     }
     if (!is_set(ffn, "no_op")) {
       const HfJson* factor = HfConfig::find_in(ffn, {"ffn_mult"});
-      if (factor == nullptr || !factor->is_number())
+      if (factor == nullptr || !factor->is_number() || !(factor->get<double>() < kWidthFactorMax))
         at.problem("model.config", "config.json: block_configs.ffn.ffn_mult is missing");
       else  // 2/3 of the multiple, to the next multiple of 256
         layer.feed_forward = Dense{

@@ -46,18 +46,21 @@ const Experts* ModelCard::experts() const {
   return nullptr;
 }
 
-std::vector<ModelCard> models() {
-  std::vector<ModelCard> cards;
-  for (const EmbeddedCard& embedded : embedded_models()) {
-    Result<ModelCard> card = parse_model_card(embedded.json, embedded.file);
-    SERVECAST_CHECK(card.has_value());
-    cards.push_back(*std::move(card));
-  }
-  return cards;
+const std::vector<ModelCard>& models() {
+  static const std::vector<ModelCard> kCards = [] {
+    std::vector<ModelCard> cards;
+    for (const EmbeddedCard& embedded : embedded_models()) {
+      Result<ModelCard> card = parse_model_card(embedded.json, embedded.file);
+      SERVECAST_CHECK(card.has_value());
+      cards.push_back(*std::move(card));
+    }
+    return cards;
+  }();
+  return kCards;
 }
 
 Result<ModelCard> find_model(std::string_view name) {
-  std::vector<ModelCard> cards = models();
+  const std::vector<ModelCard>& cards = models();
   std::vector<std::string> names;   // with aliases
   std::vector<std::size_t> owners;  // the card of each
   std::vector<std::string> names_of_cards;
@@ -71,7 +74,7 @@ Result<ModelCard> find_model(std::string_view name) {
   for (const std::size_t fit : fitting_models(name, names)) {
     if (std::find(fits.begin(), fits.end(), owners[fit]) == fits.end()) fits.push_back(owners[fit]);
   }
-  if (fits.size() == 1) return std::move(cards[fits.front()]);
+  if (fits.size() == 1) return cards[fits.front()];
   if (fits.empty()) {
     const auto near = nearest_model(name, names);
     return fail(

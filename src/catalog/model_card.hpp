@@ -90,8 +90,8 @@ Result<ModelCard> parse_model_card(std::string_view json, std::string_view file)
 // The card as parse_model_card reads it, with a line for each group of layers.
 std::string to_json(const ModelCard& card);
 
-// All cards of the program, in order of file name.
-std::vector<ModelCard> models();
+// All cards of the program, in order of file name; read once.
+const std::vector<ModelCard>& models();
 
 // The card of this name. Letter case, the organisation, a leading "Meta-" and a trailing
 // "-Instruct", "-Chat", "-Base", "-It" or "-HF" may differ or be left out as long as exactly one

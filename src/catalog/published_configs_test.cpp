@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
@@ -168,7 +169,7 @@ TEST(PublishedConfigs, AreTheCardsOfTheProgram) {
   const std::filesystem::path folder = configs_folder();
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no folder " << folder;
   int compared = 0;
-  for (ModelCard& shipped : models()) {
+  for (const ModelCard& shipped : models()) {
     std::string name = shipped.name;
     if (const std::size_t at = name.find("meta-llama/Llama-3.1"); at == 0)
       name.replace(0, 11, "meta-llama/Meta-");
@@ -185,6 +186,54 @@ TEST(PublishedConfigs, AreTheCardsOfTheProgram) {
     ++compared;
   }
   EXPECT_GE(compared, 86);  // the others' files have another name
+}
+
+// Any value under any key gives a card or a Problem: one file of each architecture, with each key
+// replaced in turn.
+TEST(PublishedConfigs, AreReadOrRefusedWhateverAKeyHolds) {
+  const std::filesystem::path folder = configs_folder();
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no folder " << folder;
+  std::map<std::string, nlohmann::json> by_architecture;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".json" || entry.file_size() > 60'000) continue;
+    const auto text = read_card_file(entry.path().string());
+    const nlohmann::json config = nlohmann::json::parse(*text, nullptr, false);
+    if (config.is_object()) by_architecture[config["architectures"][0].dump()] = config;
+  }
+  const std::vector<nlohmann::json> values{nullptr,
+                                           0,
+                                           -1,
+                                           7,
+                                           4'294'967'295,
+                                           1e300,
+                                           true,
+                                           "x",
+                                           "",
+                                           nlohmann::json::array(),
+                                           {1, "x"},
+                                           nlohmann::json::object(),
+                                           {{"x", 1}}};
+  std::size_t read = 0, refused = 0;
+  const auto each_key = [&](nlohmann::json& root, nlohmann::json& object) {
+    for (auto& [key, held] : object.items()) {
+      const nlohmann::json kept = held;
+      for (const nlohmann::json& value : values) {
+        held = value;
+        ++(read_hf_config(root.dump(), "a/b") ? read : refused);
+      }
+      held = kept;
+    }
+  };
+  for (auto& [architecture, config] : by_architecture) {
+    for (const char* inner : {"text_config", "quantization_config", "linear_attn_config",
+                              "sparse_attention_config", "vision_config"}) {
+      if (config.contains(inner) && config[inner].is_object()) each_key(config, config[inner]);
+    }
+    each_key(config, config);
+  }
+  EXPECT_GT(by_architecture.size(), 20u);
+  EXPECT_GT(read, 1000u);
+  EXPECT_GT(refused, 1000u);
 }
 
 }  // namespace

@@ -105,6 +105,8 @@ TEST(Cards, TakeTheCapacityThatTheEngineLogged) {
   EXPECT_FALSE(result->memory);
   const std::string blocks = file("old.log", "# GPU blocks: 2588, # CPU blocks: 2048\n");
   EXPECT_EQ(deployed({field + blocks + "}"})->deployment.rank.blocks, 2588u);
+  EXPECT_THAT(problem_of({field + log + "}", "engine.workers.aggregated.vllm.version=0.25.1"}),
+              HasSubstr("from_log goes not together with kv_cache.groups"));
   const std::string none = file("none.log", "nothing\n");
   EXPECT_THAT(problem_of({field + none + "}"}),
               testing::AllOf(HasSubstr("kv_cache.capacity.path"), HasSubstr("none.log"),

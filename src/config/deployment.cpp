@@ -133,6 +133,14 @@ void set_capacity(const Config& config, Deployed& deployed, Problems& problems) 
                         place_of(config, "engine.model"),
                         "use more GPUs per worker, other hardware or a smaller model"});
   const bool is_grouped = !engine.grouped.groups.empty() || engine.grouped.version;
+  if (is_grouped && is_logged) {
+    problems.push_back({"config.capacity",
+                        "engine.workers.aggregated.kv_cache.capacity: from_log goes not together "
+                        "with kv_cache.groups or vllm.version, whose pool is counted in bytes",
+                        place_of(config, "engine.workers.aggregated.kv_cache.capacity"),
+                        "give capacity {type: fixed, bytes: N}"});
+    return;
+  }
   if (is_grouped && (is_fixed || capacity))
     set_grouped(config, is_fixed ? engine.capacity.bytes.value_or(0) : capacity->kv_bytes, deployed,
                 problems);

@@ -82,7 +82,7 @@ Placement fitting(const catalog::ModelCard& model) {
 }
 
 TEST(Models, CanAllBeSizedAndTimed) {
-  const std::vector<catalog::ModelCard> models = catalog::models();
+  const std::vector<catalog::ModelCard>& models = catalog::models();
   EXPECT_GE(models.size(), 93u);
   for (const catalog::ModelCard& model : models) {
     SCOPED_TRACE(model.name);
