@@ -26,11 +26,11 @@ class TestTimer final : public perf::StepTimer {
     return {{shape.prefill_requests > 0 ? prefill_ns : 0},
             {shape.decode_requests > 0 ? decode(shape.decode_context) : 0}};
   }
-  void decode_run(std::uint32_t requests, std::uint64_t context, std::uint64_t,
-                  std::span<Duration> out) const override {
+  void decode_run(const perf::DecodeRun& run, std::span<Duration> out) const override {
+    std::uint64_t context = run.context;
     for (Duration& duration : out) {
       duration = {decode(context)};
-      context += requests;
+      context += run.requests;
     }
   }
   perf::Provenance provenance() const override { return perf::Provenance::Fixed; }

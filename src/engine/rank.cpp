@@ -29,8 +29,14 @@ void Rank::note_changes() {
   }
 }
 
-Time Rank::begin(Time start, Admit admit, const perf::StepTimer& timer) {
+std::uint64_t Rank::compose(Time start, Admit admit) {
   shape_ = scheduler_->schedule(start, admit);
+  return shape_.prefill_isl - shape_.prefill_prefix +
+         std::uint64_t{shape_.decode_requests} * shape_.decode_tokens_each;
+}
+
+Time Rank::begin(Time start, std::uint64_t group_tokens, const perf::StepTimer& timer) {
+  shape_.group_tokens = group_tokens;
   time_ = timer.time(shape_);
   const Duration computing = time_.sum();
   if (!scheduler_->overlaps()) return start + computing;

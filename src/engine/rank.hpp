@@ -45,10 +45,12 @@ class Rank {
   bool join() { return takes_part_ = scheduler_->has_work(); }
   bool takes_part() const { return takes_part_; }
 
-  // Composes and times its part of the pass that starts at `start`; returns when that would end.
+  // Composes its part of the pass that starts at `start`; returns its new tokens.
+  std::uint64_t compose(Time start, scheduler::Admit admit);
+  // Times it; returns when it would end. `group_tokens` as in StepShape.
   // A scheduler that overlaps launches it then, and the part ends when the one launched before is
   // computed (engine-sglang.md S8.1).
-  Time begin(Time start, scheduler::Admit admit, const perf::StepTimer& timer);
+  Time begin(Time start, std::uint64_t group_tokens, const perf::StepTimer& timer);
   bool prefills() const { return shape_.prefill_requests > 0; }
   // Gives out what the part computed. `end` is that of the whole pass.
   void complete(Time end) { scheduler_->complete(end, outcome_); }

@@ -138,6 +138,10 @@ bool Worker::plan(Time now) {
 
 // Fills durations_: of each pass that of its slowest rank.
 void Worker::time_run() {
+  std::uint64_t group_tokens = 0;
+  for (const Rank& rank : ranks_) {
+    if (rank.takes_part()) group_tokens += rank.scheduler().cohort_size();
+  }
   const scheduler::RankScheduler* before = nullptr;
   for (const Rank& rank : ranks_) {
     if (!rank.takes_part()) continue;
@@ -149,7 +153,11 @@ void Worker::time_run() {
       continue;
     std::vector<Duration>& out = before == nullptr ? durations_ : others_;
     out.resize(durations_.size());
-    timer_.decode_run(size, context, scheduler.capacity_tokens(), out);
+    timer_.decode_run({.requests = size,
+                       .context = context,
+                       .capacity_tokens = scheduler.capacity_tokens(),
+                       .group_tokens = group_tokens},
+                      out);
     for (std::size_t i = 0; before != nullptr && i < out.size(); ++i)
       durations_[i] = std::max(durations_[i], out[i]);
     before = &scheduler;
@@ -183,8 +191,14 @@ void Worker::end_wave_if_drained() {
 void Worker::begin(Time start, Admit admit) {
   enter_wave(1);
   pass_start_ = pass_end_ = start;
+  // Tokens of all ranks meet in the experts, so that the last composed decides what the first
+  // costs.
+  std::uint64_t group_tokens = 0;
   for (Rank& rank : ranks_) {
-    if (rank.takes_part()) pass_end_ = std::max(pass_end_, rank.begin(start, admit, timer_));
+    if (rank.takes_part()) group_tokens += rank.compose(start, admit);
+  }
+  for (Rank& rank : ranks_) {
+    if (rank.takes_part()) pass_end_ = std::max(pass_end_, rank.begin(start, group_tokens, timer_));
   }
   bool prefilled = false;
   for (Rank& rank : ranks_) {

@@ -28,16 +28,18 @@ class AnalyticTimer final : public StepTimer {
     return t;
   }
 
-  void decode_run(std::uint32_t requests, std::uint64_t context, std::uint64_t,
-                  std::span<Duration> out) const override {
-    if (requests == 0) {
+  void decode_run(const DecodeRun& run, std::span<Duration> out) const override {
+    if (run.requests == 0) {
       std::fill(out.begin(), out.end(), Duration{});
       return;
     }
-    const DecodeBatch batch = cost_.decode_batch(requests, 1, cost_.group_of(requests));
+    const std::uint64_t group =
+        run.group_tokens > 0 ? run.group_tokens : cost_.group_of(run.requests);
+    const DecodeBatch batch = cost_.decode_batch(run.requests, 1, group);
+    std::uint64_t context = run.context;
     for (Duration& d : out) {
       d = quantised(batch.ms(context), decode_ratio_);
-      context += requests;
+      context += run.requests;
     }
   }
 

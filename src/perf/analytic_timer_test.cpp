@@ -137,7 +137,8 @@ TEST(AnalyticTimer, RunsLikeSinglePasses) {
       const auto requests = static_cast<std::uint32_t>(random.next() % 300);
       const std::uint64_t context = requests * up_to(random, 10'000);
       std::vector<Duration> out(64);
-      timer->decode_run(requests, context, 1 << 20, out);
+      timer->decode_run({.requests = requests, .context = context, .capacity_tokens = 1 << 20},
+                        out);
       for (std::size_t k = 0; k < out.size(); ++k) {
         const StepShape shape{.decode_requests = requests,
                               .decode_context = context + k * requests,

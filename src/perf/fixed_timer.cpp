@@ -23,9 +23,8 @@ class FixedTimer final : public StepTimer {
     if (shape.images > 0) time.vision = vision_of(shape.images, time.prefill);
     return time;
   }
-  void decode_run(std::uint32_t requests, std::uint64_t, std::uint64_t,
-                  std::span<Duration> out) const override {
-    std::fill(out.begin(), out.end(), requests > 0 ? decode_ : Duration{});
+  void decode_run(const DecodeRun& run, std::span<Duration> out) const override {
+    std::fill(out.begin(), out.end(), run.requests > 0 ? decode_ : Duration{});
   }
   Provenance provenance() const override { return Provenance::Fixed; }
   bool prices_images() const override { return vision_.has_value(); }

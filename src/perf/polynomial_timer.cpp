@@ -39,25 +39,25 @@ class PolynomialTimer final : public StepTimer {
     return t;
   }
 
-  void decode_run(std::uint32_t requests, std::uint64_t context, std::uint64_t capacity_tokens,
-                  std::span<Duration> out) const override {
-    if (requests == 0) {
+  void decode_run(const DecodeRun& run, std::span<Duration> out) const override {
+    if (run.requests == 0) {
       std::fill(out.begin(), out.end(), Duration{});
       return;
     }
-    const double capacity = as_double(capacity_tokens);
+    const double capacity = as_double(run.capacity_tokens);
+    std::uint64_t context = run.context;
     // Ratios 0 and 1 leave the duration alone; a loop without the second division is half as long.
     const bool scaled = decode_ratio_ != 0.0 && decode_ratio_ != 1.0;
     if (scaled) {
       for (Duration& d : out) {
         d = quantised(decode_ms(as_double(context), capacity), decode_ratio_);
-        context += requests;
+        context += run.requests;
       }
       return;
     }
     for (Duration& d : out) {
       d = quantised(decode_ms(as_double(context), capacity), 1.0);
-      context += requests;
+      context += run.requests;
     }
   }
 

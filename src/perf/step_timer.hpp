@@ -66,16 +66,22 @@ struct StepTime {
 enum class Provenance : std::uint8_t { Fixed, Polynomial, Analytic };
 std::string_view to_string(Provenance provenance);
 
+// Decode passes of one rank with a fixed batch; the context grows by one token a request and pass.
+struct DecodeRun {
+  std::uint32_t requests = 0;
+  std::uint64_t context = 0;  // sum over them in the first pass
+  std::uint64_t capacity_tokens = 0;
+  std::uint64_t group_tokens = 0;  // as in StepShape
+};
+
 // Immutable and shared by every rank of a role. Durations are finite and not negative.
 class StepTimer {
  public:
   virtual ~StepTimer() = default;
   virtual StepTime time(const StepShape& shape) const = 0;
-  // Durations of out.size() successive decode passes of `requests` requests whose contexts sum to
-  // `context` in the first pass and grow by one token a request and pass. Equal to time() of each
-  // shape, to the nanosecond; what depends on the batch size is computed once.
-  virtual void decode_run(std::uint32_t requests, std::uint64_t context,
-                          std::uint64_t capacity_tokens, std::span<Duration> out) const = 0;
+  // Durations of out.size() successive decode passes. Equal to time() of each shape, to the
+  // nanosecond; what depends on the batch size is computed once.
+  virtual void decode_run(const DecodeRun& run, std::span<Duration> out) const = 0;
   virtual Provenance provenance() const = 0;
   // Whether time() knows what an image costs; a shape with images is for those that do.
   virtual bool prices_images() const { return false; }

@@ -29,7 +29,7 @@ void expect_run_equals_passes(const StepTimer& timer, std::uint32_t requests, st
   for (const std::size_t length :
        {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{255}}) {
     std::vector<Duration> out(length, Duration{-1});
-    timer.decode_run(requests, context, capacity, out);
+    timer.decode_run({.requests = requests, .context = context, .capacity_tokens = capacity}, out);
     for (std::size_t k = 0; k < length; ++k) {
       const StepTime t = timer.time(decode_of(requests, context + k * requests, capacity));
       ASSERT_EQ(out[k].ns, t.decode.ns)

@@ -26,8 +26,7 @@ class TenTwo final : public perf::StepTimer {  // prefill 10 ms, decode 2 ms
     return {shape.prefill_requests > 0 ? lasting(10) : Duration{},
             shape.decode_requests > 0 ? lasting(2) : Duration{}};
   }
-  void decode_run(std::uint32_t, std::uint64_t, std::uint64_t,
-                  std::span<Duration> out) const override {
+  void decode_run(const perf::DecodeRun&, std::span<Duration> out) const override {
     for (Duration& d : out) d = lasting(2);
   }
   perf::Provenance provenance() const override { return perf::Provenance::Fixed; }
