@@ -75,4 +75,10 @@ Result<ModelCard> load_model(const std::string& path) {
   return card;
 }
 
+Result<StepModel> load_step_model(const std::string& path) {
+  const Result<std::string> text = read_card_file(path);
+  if (!text) return tl::unexpected(text.error());
+  return parse_step_model(*text, path);
+}
+
 }  // namespace servecast::catalog

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models that the user describes in a file.
+// Models and step models that the user keeps in a file.
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 
 #include "base/problem.hpp"
 #include "catalog/model_card.hpp"
+#include "catalog/step_model.hpp"
 
 namespace servecast::catalog {
 
@@ -20,5 +21,8 @@ Result<std::string> read_card_file(const std::string& path);
 // The card's name is the last two parts of the path. Problems as parse_model_card and
 // read_hf_config, with the file as place.
 Result<ModelCard> load_model(const std::string& path);
+
+// A step model as `servecast fit` writes it. Problems as parse_step_model.
+Result<StepModel> load_step_model(const std::string& path);
 
 }  // namespace servecast::catalog

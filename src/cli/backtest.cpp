@@ -10,12 +10,12 @@
 
 #include "cli/commands.hpp"
 #include "cli/result_file.hpp"
+#include "cli/step_model_file.hpp"
 #include "cli/terminal.hpp"
 #include "cli/tree.hpp"
 #include "fit/backtest.hpp"
 #include "fit/backtest_report.hpp"
-#include "fit/measured/layout.hpp"
-#include "fit/named_rules.hpp"
+#include "fit/read_rows.hpp"
 
 namespace servecast::cli {
 namespace {
@@ -29,32 +29,27 @@ struct BacktestOptions {
   std::string html;
   std::optional<std::uint32_t> nextn;
   std::optional<double> nextn_accepted;
+  std::string step_model;
+  std::size_t folds = 0;
+  bool one_curve = false;
   unsigned threads = 0;
   bool no_rows = false;
   bool quiet = false;
 };
 
-Result<std::vector<fit::JudgedRow>> read_rows(const BacktestOptions& options) {
-  const Result<fit::CsvTable> table = fit::read_csv_file(options.file);
-  if (!table) return tl::unexpected(table.error());
-  const Result<fit::Layout> layout =
-      options.mapping.empty() ? fit::layout_of(*table) : fit::read_mapping(options.mapping);
-  if (!layout) return tl::unexpected(layout.error());
-  Result<std::vector<fit::MeasuredRow>> rows = fit::rows_of(*table, *layout);
-  if (!rows) return tl::unexpected(std::move(rows.error()));
-  return fit::judge(std::move(*rows), fit::shipped_rules(),
-                    {.nextn = options.nextn, .accepted = options.nextn_accepted});
-}
-
-fit::Backtest run_rows(const BacktestOptions& options, std::vector<fit::JudgedRow> rows) {
+fit::Backtest run_rows(const BacktestOptions& options, std::vector<fit::JudgedRow> rows,
+                       const fit::StepModelPointer& step_model) {
   Progress progress(options.quiet);
   fit::BacktestOptions how{.threads = options.threads > 0
                                           ? options.threads
                                           : std::max(std::thread::hardware_concurrency(), 1U),
+                           .step_model = step_model,
                            .progress = {}};
   if (progress.is_wanted())
     how.progress = [&](std::uint64_t done, std::uint64_t all) { progress.show(done, all); };
-  return fit::run_backtest(std::move(rows), how);
+  if (options.folds == 0) return fit::run_backtest(std::move(rows), how);
+  return fit::run_cross_validation(std::move(rows),
+                                   {.folds = options.folds, .one_curve = options.one_curve}, how);
 }
 
 Exit backtest(const BacktestOptions& options) {
@@ -68,9 +63,12 @@ Exit backtest(const BacktestOptions& options) {
     if (const auto usable = check_result_path(options.html); !usable)
       return print_problems(usable.error());
   }
-  Result<std::vector<fit::JudgedRow>> rows = read_rows(options);
+  const auto step_model = read_step_model(options.step_model);
+  if (!step_model) return print_problems(step_model.error());
+  Result<std::vector<fit::JudgedRow>> rows = fit::read_rows(
+      options.file, options.mapping, {.nextn = options.nextn, .accepted = options.nextn_accepted});
   if (!rows) return print_problems(rows.error());
-  const fit::Backtest done = run_rows(options, std::move(*rows));
+  const fit::Backtest done = run_rows(options, std::move(*rows), *step_model);
   if (!options.html.empty()) {
     if (const auto written = write_result_file(options.html, fit::backtest_html(done)); !written)
       return print_problems(written.error());
@@ -108,6 +106,17 @@ void add_backtest(CLI::App& root, Action& chosen) {
       ->type_name("X")
       ->check(CLI::Range(0.0, double{kDraftsMax}).description(""))
       ->needs(nextn);
+  app.add_option("--step-model", options->step_model,
+                 "A file that servecast fit wrote; without it the program's")
+      ->type_name("PATH");
+  CLI::Option* folds =
+      app.add_option("--cv", options->folds,
+                     "Predict each row by a fit that has not seen its group, in so many folds")
+          ->type_name("K")
+          ->check(CLI::Range(2U, 100U).description(""));
+  app.add_flag("--one-curve", options->one_curve,
+               "With --cv: the fit also knows one measured curve of the row's group")
+      ->needs(folds);
   app.add_option("--threads", options->threads, "Runs at a time; all processors if not given")
       ->type_name("N")
       ->check(CLI::Range(1U, 1024U).description(""));
@@ -116,6 +125,7 @@ void add_backtest(CLI::App& root, Action& chosen) {
   app.footer(
       "Examples:\n"
       "  servecast backtest served.csv --no-rows --html scatter.html\n"
+      "  servecast backtest served.csv --cv 5 --no-rows\n"
       "  servecast backtest mine.csv --mapping mine.yaml --nextn 0 --format json");
   app.callback([options, &chosen] {
     chosen = [options](const std::vector<std::string>&) { return backtest(*options); };

@@ -23,6 +23,7 @@ void add_explain(CLI::App& root, Action& chosen);
 void add_events(CLI::App& root, Action& chosen);
 void add_bench(CLI::App& root, Action& chosen);
 void add_backtest(CLI::App& root, Action& chosen);
+void add_fit(CLI::App& root, Action& chosen);
 void add_bench_child(CLI::App& root, Action& chosen);  // hidden: one timed run
 void add_card(CLI::App& root, Action& chosen);         // hidden: a card of a config.json
 void add_completion(CLI::App& root, Action& chosen);

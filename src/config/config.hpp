@@ -44,7 +44,9 @@ struct Timing {
   Kind kind = Kind::Default;
   perf::FixedDurations fixed = {};
   perf::SpeedRatios ratios = {};
-  // Default: what was learnt from measurements; nothing: what the program ships.
+  // Default: a file with what was learnt from measurements; nothing: what the program ships. Code
+  // may give it as it is.
+  std::optional<std::string> step_model_path = {};
   std::shared_ptr<const catalog::StepModel> step_model = {};
 };
 
@@ -64,8 +66,8 @@ struct Engine {
   catalog::EngineKind backend = catalog::EngineKind::Vllm;
   std::optional<std::uint32_t> context_length = {};  // nothing: the model's limit
   std::uint32_t replicas = 1;
-  perf::Parallelism parallelism = {};  // of one worker
-  std::string backend_version = {};  // as measurements write it; empty: not known
+  perf::Parallelism parallelism = {};               // of one worker
+  std::optional<std::string> backend_version = {};  // as measurements write it
   // Of weights and KV cache; nothing: the checkpoint's own. No document says them.
   std::optional<perf::Precisions> precisions = {};
   scheduler::RankConfig rank = {};  // blocks and max_model_len are filled by deployment()

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "catalog/model_card.hpp"
+#include "catalog/user_files.hpp"
 #include "config/cards.hpp"
 #include "config/engine_log.hpp"
 #include "config/grouped.hpp"
@@ -65,6 +66,31 @@ void check_context(const Config& config, const catalog::ModelCard& model, Proble
          place_of(config, "traffic.source"), "shorten the requests or raise the context length"});
 }
 
+Result<perf::Timer> analytic_timer_of(const Timing& timing, const perf::Placement& placement) {
+  if (timing.step_model) return perf::analytic_timer(placement, timing.ratios, *timing.step_model);
+  if (!timing.step_model_path) return perf::analytic_timer(placement, timing.ratios);
+  const auto model = catalog::load_step_model(*timing.step_model_path);
+  if (!model) return tl::unexpected(model.error());
+  return perf::analytic_timer(placement, timing.ratios, *model);
+}
+
+// A version is given that no effect of the step model knows.
+bool warns_of_version(const Engine& engine, const perf::Placement& placement) {
+  if (!engine.backend_version || engine.timing.kind != Timing::Kind::Default) return false;
+  if (engine.timing.step_model || engine.timing.step_model_path) return false;
+  const auto& effects = catalog::shipped_step_model().effects;
+  const std::pair<catalog::Label, std::string> version{catalog::Label::Version,
+                                                       *engine.backend_version};
+  const std::pair<catalog::Label, std::string> backend{catalog::Label::Engine,
+                                                       std::string(to_string(placement.engine))};
+  return std::none_of(effects.begin(), effects.end(), [&](const catalog::Effect& effect) {
+    const auto has = [&](const auto& one) {
+      return std::find(effect.when.begin(), effect.when.end(), one) != effect.when.end();
+    };
+    return has(version) && has(backend);
+  });
+}
+
 Result<perf::Timer> timer_of(const Config& config, const perf::Placement& placement) {
   const Timing& timing = config.engine.timing;
   switch (timing.kind) {
@@ -73,9 +99,7 @@ Result<perf::Timer> timer_of(const Config& config, const perf::Placement& placem
     case Timing::Kind::Polynomial:
       return perf::polynomial_timer(timing.ratios);
     case Timing::Kind::Default:
-      return perf::analytic_timer(
-          placement, timing.ratios,
-          timing.step_model ? *timing.step_model : catalog::shipped_step_model());
+      return analytic_timer_of(timing, placement);
   }
   return fail({"config.timing", "unknown timing", {}, ""});
 }
@@ -186,7 +210,7 @@ Result<Deployed> deploy(const Config& config) {
                         .engine = engine.backend,
                         .parallelism = engine.parallelism,
                         .precisions = {},
-                        .engine_version = engine.backend_version};
+                        .engine_version = engine.backend_version.value_or("")};
   deployed.placement.precisions =
       engine.precisions.value_or(perf::precisions_of(deployed.placement.model));
   add(problems, perf::check(deployed.placement), config, "engine.workers.aggregated");
@@ -206,6 +230,11 @@ Result<Deployed> deploy(const Config& config) {
     deployed.warnings.push_back(
         fmt::format("no measurement stands behind the times on {}: its card holds datasheet values",
                     deployed.placement.system.name));
+  if (warns_of_version(engine, deployed.placement))
+    deployed.warnings.push_back(
+        fmt::format("no measurement tells {} {} from other versions: pass times are those of {} at "
+                    "large",
+                    to_string(engine.backend), *engine.backend_version, to_string(engine.backend)));
   set_capacity(config, deployed, problems);
   Result<perf::Timer> timer = timer_of(config, deployed.placement);
   if (!timer) add(problems, std::move(timer.error()), config, "engine.workers.aggregated.timing");

@@ -119,7 +119,11 @@ void describe_timing(Fields& f, Timing& timing) {
                {"default",
                 "From the performance model of model and hardware.",
                 [&] { timing.kind = Timing::Kind::Default; },
-                {},
+                [&](Fields& b) {
+                  b.text("step_model", timing.step_model_path,
+                         "A file of coefficients that servecast fit wrote; without it those of the "
+                         "program.");
+                },
                 {}},
                {"fixed",
                 "Constant times.",
@@ -345,6 +349,9 @@ void describe_engine(Fields& f, Engine& engine) {
                       {"sglang", EngineKind::Sglang, {}},
                       {"trtllm", EngineKind::TensorRtLlm, {}}},
                      "The inference engine whose scheduler is replayed.");
+  f.text("backend_version", engine.backend_version,
+         "Version of the engine, such as 0.19.0; where measurements of it differ from others, pass "
+         "times do.");
   set_engine_defaults(engine);
   f.whole("context_length", engine.context_length, {.min = 1},
           "Tokens that a request may have with its output; max is the model's limit.", "max");

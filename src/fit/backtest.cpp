@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "fit/features.hpp"
+#include "fit/fit_rows.hpp"
 #include "fit/physics.hpp"
 #include "fit/row_case.hpp"
 
@@ -30,7 +33,34 @@ void give_up(RowResult& result, Status status, std::string reason) {
   result.judged.reason = std::move(reason);
 }
 
-void run_case(RowResult& result, const RowCase& made) {
+// Value times and divided by what 9 of 10 rows with this support are off by.
+std::optional<Range> range_of(std::optional<double> value, double half_width) {
+  if (!value || half_width <= 0.0) return std::nullopt;
+  return Range{*value * std::exp(-half_width), *value * std::exp(half_width)};
+}
+
+// From the engine's times to the client's, with their intervals.
+void add_client(RowResult& result, const RowCase& made, const Trajectory& run,
+                const catalog::StepModel& model) {
+  catalog::LabelValues labels = perf::labels_of(made.deployed.placement);
+  labels[catalog::Label::Source] = source_of(result.judged.protocol);
+  const perf::Coefficients coefficients(model, labels);
+  const ClientLoad load = client_load_of(run);
+  Figures& figures = *result.predicted;
+  const double tpot = figures.tpot_ms.value_or(0.0);
+  const double delay = client_ttft_ms(load, {.ttft_ms = 0.0, .tpot_ms = tpot}, coefficients);
+  if (figures.ttft_ms) *figures.ttft_ms += delay;
+  if (figures.e2e_ms) *figures.e2e_ms += delay;
+  if (figures.ttft_p50_ms) *figures.ttft_p50_ms += client_delay_p50_ms(load, tpot, coefficients);
+  result.support = support_of(labels, perf::group_of(made.deployed.placement), model.groups);
+  for (const catalog::Interval& interval : model.intervals) {
+    if (interval.support != to_string(result.support)) continue;
+    result.ttft_90 = range_of(figures.ttft_ms, interval.ttft);
+    result.tpot_90 = range_of(figures.tpot_ms, interval.tpot);
+  }
+}
+
+void run_case(RowResult& result, const RowCase& made, const catalog::StepModel& model) {
   const perf::Parallelism& widths = made.config.engine.parallelism;
   result.gpus = perf::gpus_per_worker(widths);
   result.widths = text_of(widths);
@@ -42,21 +72,26 @@ void run_case(RowResult& result, const RowCase& made) {
   const Result<Trajectory> run = run_row(made);
   if (!run) return give_up(result, Status::Unanswerable, run.error().front().message);
   result.predicted = figures_of(*run);
+  add_client(result, made, *run, model);
 }
 
 }  // namespace
 
-RowResult run_judged(JudgedRow judged) {
-  RowResult result{.judged = std::move(judged)};
+void name_cards(RowResult& result) {
   const MeasuredRow& row = result.judged.row;
   const auto model = model_of(row.model);
   const auto system = system_of(row.system);
   result.model = model ? model->name : row.model;
   result.system = system ? system->name : row.system;
+}
+
+RowResult run_judged(JudgedRow judged, const StepModelPointer& step_model) {
+  RowResult result{.judged = std::move(judged)};
+  name_cards(result);
   if (result.judged.status != Status::Use && result.judged.status != Status::Special) return result;
-  auto made = case_of(result.judged);
+  auto made = case_of(result.judged, step_model);
   if (made) {
-    run_case(result, *made);
+    run_case(result, *made, step_model ? *step_model : catalog::shipped_step_model());
   } else {
     give_up(result, made.error().status, std::move(made.error().reason));
   }
@@ -82,7 +117,7 @@ Backtest run_backtest(std::vector<JudgedRow> rows, const BacktestOptions& option
   const auto run_rows = [&] {
     for (std::size_t at = next++; at < order.size(); at = next++) {
       const std::size_t i = order[at];
-      done.rows[i] = run_judged(std::move(rows[i]));
+      done.rows[i] = run_judged(std::move(rows[i]), options.step_model);
       if (!options.progress) continue;
       const std::scoped_lock lock(told);
       options.progress(++count, order.size());

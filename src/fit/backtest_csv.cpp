@@ -53,6 +53,8 @@ void append_header(std::string& out) {
     line.text(name + "_predicted");
     line.text(name + "_error_percent");
   }
+  for (const char* name : {"support", "ttft_90_low", "ttft_90_high", "tpot_90_low", "tpot_90_high"})
+    line.text(name);
   line.end();
 }
 
@@ -80,6 +82,11 @@ void append_row(std::string& out, const RowResult& row) {
     line.number(measured_of(row, metric));
     line.number(predicted_of(row, metric));
     line.number(error_percent(row, metric));
+  }
+  line.text(row.predicted ? to_string(row.support) : "");
+  for (const std::optional<Range>& range : {row.ttft_90, row.tpot_90}) {
+    line.number(range ? std::optional(range->low) : std::nullopt);
+    line.number(range ? std::optional(range->high) : std::nullopt);
   }
   line.end();
 }

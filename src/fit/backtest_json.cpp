@@ -17,6 +17,7 @@ void append_tally(Object& into, const Tally& tally) {
   into.push_back({"counted", tally.counted});
   into.push_back({"predicted", tally.predicted});
   into.push_back({"coverage", tally.coverage()});
+  into.push_back({"interval_hit_rate", tally.interval_hit_rate()});
   for (std::size_t m = 0; m < kMetrics.size(); ++m) {
     const std::string name(to_string(kMetrics[m]));
     const std::optional<ErrorStats>& stats = tally.errors[m];
@@ -41,6 +42,10 @@ Object compared(const RowResult& row, Metric metric) {
   return {{"measured", measured_of(row, metric)},
           {"predicted", predicted_of(row, metric)},
           {"error_percent", error_percent(row, metric)}};
+}
+
+Value range_of(const std::optional<Range>& range) {
+  return range ? Value(Array{range->low, range->high}) : Value();
 }
 
 Object object_of(const RowResult& row) {
@@ -69,6 +74,9 @@ Object object_of(const RowResult& row) {
   if (from.is_disaggregated()) object.push_back({"assumed_pools", judged.assumed_pools});
   for (const Metric metric : kMetrics)
     object.push_back({std::string(to_string(metric)), compared(row, metric)});
+  if (row.predicted) object.push_back({"support", to_string(row.support)});
+  object.push_back({"ttft_interval_90", range_of(row.ttft_90)});
+  object.push_back({"tpot_interval_90", range_of(row.tpot_90)});
   return object;
 }
 
@@ -96,7 +104,7 @@ std::string backtest_json(const Backtest& backtest) {
   const Summary summary = summarise(backtest);
   Object object;
   append_tally(object, summary.all);
-  object.push_back({"interval_hit_rate", Value()});  // no timer tells intervals yet
+  object.push_back({"regular", object_of(summary.regular)});
   object.push_back({"special", object_of(summary.special)});
   object.push_back({"disaggregated", Object{{"rows", summary.disaggregated},
                                             {"assumed_pools", summary.assumed_pools},

@@ -88,11 +88,16 @@ std::string backtest_table(const Backtest& backtest, bool rows) {
   out += fmt::format("{:<12} {:<32} {:>5} {:>8} {:>8} {:>17} {:>17} {:>17} {:>17}\n", "", "",
                      "rows", "answers", "coverage", "TPOT", "TTFT", "TTFT p50", "throughput");
   append_tally(out, "all", "", summary.all);
-  if (summary.special.rows > 0)
-    append_tally(out, "special", "(not in the others)", summary.special);
+  if (summary.special.rows > 0) {
+    append_tally(out, "regular", "", summary.regular);
+    append_tally(out, "special", "", summary.special);
+  }
   for (const Group& group : summary.groups) {
     if (group.tally.counted > 0) append_tally(out, group.by, group.value, group.tally);
   }
+  if (const auto rate = summary.all.interval_hit_rate())
+    out += fmt::format("\n{:.1f} % of {} measured TTFT and TPOT lie inside their 90 % interval.\n",
+                       100 * *rate, summary.all.intervals);
   append_left_out(out, summary);
   return out;
 }

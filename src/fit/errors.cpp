@@ -22,14 +22,15 @@ double quantile(const std::vector<double>& sorted, double q) {
 // Rows of one tally while they are counted.
 class Tallying {
  public:
-  // `status`: whose errors count.
-  void add(const RowResult& row, Status status) {
+  void add(const RowResult& row) {
     ++tally_.rows;
     if (is_counted(row.judged.status)) {
       ++tally_.counted;
       if (row.predicted) ++tally_.predicted;
     }
-    if (row.judged.status != status) return;
+    if (row.judged.status != Status::Use && row.judged.status != Status::Special) return;
+    count_hit(row.judged.row.ttft_ms, row.ttft_90);
+    count_hit(row.judged.row.tpot_ms, row.tpot_90);
     for (std::size_t m = 0; m < kMetrics.size(); ++m) {
       if (const auto error = error_percent(row, kMetrics[m])) errors_[m].push_back(*error);
     }
@@ -40,6 +41,12 @@ class Tallying {
   }
 
  private:
+  void count_hit(const std::optional<double>& measured, const std::optional<Range>& range) {
+    if (!measured || !range) return;
+    ++tally_.intervals;
+    if (range->low <= *measured && *measured <= range->high) ++tally_.hits;
+  }
+
   Tally tally_;
   std::array<std::vector<double>, kMetrics.size()> errors_;
 };
@@ -74,7 +81,7 @@ std::vector<Group> groups_of(const Backtest& backtest) {
   std::vector<Group> groups;
   for (const auto& [axis, name] : kAxes) {
     std::map<std::string, Tallying> tallies;
-    for (const RowResult& row : backtest.rows) tallies[name(row)].add(row, Status::Use);
+    for (const RowResult& row : backtest.rows) tallies[name(row)].add(row);
     const std::size_t first = groups.size();
     for (auto& [value, tallying] : tallies)
       groups.push_back({std::string(axis), value, tallying.tally()});
@@ -171,17 +178,24 @@ std::optional<double> Tally::coverage() const {
   return static_cast<double>(predicted) / static_cast<double>(counted);
 }
 
+std::optional<double> Tally::interval_hit_rate() const {
+  if (intervals == 0) return std::nullopt;
+  return static_cast<double>(hits) / static_cast<double>(intervals);
+}
+
 Summary summarise(const Backtest& backtest) {
   Summary summary;
-  Tallying all, special;
+  Tallying all, regular, special;
   for (const RowResult& row : backtest.rows) {
-    all.add(row, Status::Use);
-    if (row.judged.status == Status::Special) special.add(row, Status::Special);
+    all.add(row);
+    if (row.judged.status == Status::Use) regular.add(row);
+    if (row.judged.status == Status::Special) special.add(row);
     if (row.judged.status != Status::Disaggregated) continue;
     ++summary.disaggregated;
     if (row.judged.assumed_pools) ++summary.assumed_pools;
   }
   summary.all = all.tally();
+  summary.regular = regular.tally();
   summary.special = special.tally();
   summary.groups = groups_of(backtest);
   summary.left_out = left_out(backtest);

@@ -40,7 +40,11 @@ struct Tally {
   std::size_t predicted = 0;  // of them
   std::array<std::optional<ErrorStats>, kMetrics.size()> errors = {};  // by kMetrics
 
-  std::optional<double> coverage() const;  // predicted / counted
+  // TTFT and TPOT with an interval, and how many measured ones lie inside.
+  std::size_t intervals = 0, hits = 0;
+
+  std::optional<double> coverage() const;           // predicted / counted
+  std::optional<double> interval_hit_rate() const;  // hits / intervals
 };
 
 struct Group {
@@ -55,8 +59,9 @@ struct Count {
 };
 
 struct Summary {
-  Tally all = {};                  // errors: rows of status Use
-  Tally special = {};              // rows of status Special
+  Tally all = {};                  // errors: rows of status Use and Special
+  Tally regular = {};              // of status Use
+  Tally special = {};              // of status Special
   std::vector<Group> groups = {};  // model, system, engine, mode, concurrency; as `all`
   // Rows of any status but Use, by status and reason; names of twins are left out.
   std::vector<Count> left_out = {};

@@ -134,13 +134,23 @@ class MeanShape {
   double weight_ = 0.0;
 };
 
-double mean_input(const Trajectory& run) {
-  double sum = 0.0;
-  for (const Milestones& request : run.requests) sum += request.input_tokens;
-  return sum / static_cast<double>(run.requests.size());
-}
-
 }  // namespace
+
+ClientLoad client_load_of(const Trajectory& run) {
+  const auto requests = static_cast<double>(run.requests.size());
+  double input = 0.0;
+  for (const Milestones& request : run.requests) input += request.input_tokens;
+  ClientLoad load;
+  load.concurrency = static_cast<double>(std::count_if(
+      run.requests.begin(), run.requests.end(),
+      [&](const Milestones& request) { return request.arrival == run.totals.first_arrival; }));
+  load.first_wave = load.concurrency / requests;
+  load.input_tokens = input / requests;
+  if (run.totals.decode_forwards > 0)
+    load.tokens_a_step = static_cast<double>(run.totals.accepted_tokens) /
+                         static_cast<double>(run.totals.decode_forwards);
+  return load;
+}
 
 Features condense(const Trajectory& run, const perf::PassCost& cost) {
   std::vector<WorkerPass> passes = worker_passes(run, cost);
@@ -151,12 +161,7 @@ Features condense(const Trajectory& run, const perf::PassCost& cost) {
   }
   Features features;
   for (const auto& [key, cell] : cells) features.pieces.push_back(cell.piece());
-  features.first_wave = passes.empty() ? 0.0 : passes.front().ttft;
-  features.concurrency = features.first_wave * static_cast<double>(run.requests.size());
-  features.input_tokens = mean_input(run);
-  if (run.totals.decode_forwards > 0)
-    features.tokens_a_step = static_cast<double>(run.totals.accepted_tokens) /
-                             static_cast<double>(run.totals.decode_forwards);
+  features.load = client_load_of(run);
   return features;
 }
 
@@ -170,14 +175,19 @@ Times engine_times(const Features& features, const perf::PassCost& cost) {
   return times;
 }
 
-double client_ttft_ms(const Features& features, const Times& engine,
+double client_delay_p50_ms(const ClientLoad& load, double tpot_ms,
+                           const perf::Coefficients& coefficients) {
+  return coefficients[Coefficient::ClientConstant] +
+         coefficients[Coefficient::ClientPerToken] * load.input_tokens +
+         coefficients[Coefficient::FlushPasses] * tpot_ms * load.tokens_a_step +
+         coefficients[Coefficient::Intake];
+}
+
+double client_ttft_ms(const ClientLoad& load, const Times& engine,
                       const perf::Coefficients& coefficients) {
-  return engine.ttft_ms + coefficients[Coefficient::ClientConstant] +
-         coefficients[Coefficient::ClientPerToken] * features.input_tokens +
-         coefficients[Coefficient::FlushPasses] * engine.tpot_ms * features.tokens_a_step +
-         coefficients[Coefficient::ColdStart] * features.first_wave +
-         coefficients[Coefficient::Intake] *
-             (1.0 + features.first_wave * features.concurrency / 2.0);
+  return engine.ttft_ms + client_delay_p50_ms(load, engine.tpot_ms, coefficients) +
+         load.first_wave * (coefficients[Coefficient::ColdStart] +
+                            coefficients[Coefficient::Intake] * load.concurrency / 2.0);
 }
 
 }  // namespace servecast::fit

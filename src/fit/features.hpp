@@ -22,12 +22,19 @@ struct Piece {
   double ttft = 0.0, tpot = 0.0;
 };
 
+// What the way between engine and client depends on.
+struct ClientLoad {
+  double first_wave = 0.0;     // share of the requests that are there when the run starts
+  double concurrency = 0.0;    // their number
+  double input_tokens = 0.0;   // mean of all
+  double tokens_a_step = 1.0;  // above 1 with speculation
+};
+// requires: some request completed.
+ClientLoad client_load_of(const Trajectory& run);
+
 struct Features {
   std::vector<Piece> pieces = {};
-  double first_wave = 0.0;     // share of the requests that wait for the run's first pass
-  double tokens_a_step = 1.0;  // above 1 with speculation
-  double input_tokens = 0.0;   // mean
-  double concurrency = 0.0;    // requests at the start of the run
+  ClientLoad load = {};
 };
 
 // Of the ranks of a pass the one that takes longest by `cost` stands for all.
@@ -43,7 +50,10 @@ Times engine_times(const Features& features, const perf::PassCost& cost);
 // What the client sees beyond the engine: tokeniser and front end, tokens that are sent a few at a
 // time, requests taken in one after the other, kernels that compile in the first pass
 // (accuracy-notes.md 2.2). TPOT is the engine's.
-double client_ttft_ms(const Features& features, const Times& engine,
+double client_ttft_ms(const ClientLoad& load, const Times& engine,
                       const perf::Coefficients& coefficients);
+// What the median request waits beyond the engine: it is not among the first.
+double client_delay_p50_ms(const ClientLoad& load, double tpot_ms,
+                           const perf::Coefficients& coefficients);
 
 }  // namespace servecast::fit

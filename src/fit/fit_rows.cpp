@@ -14,8 +14,9 @@ namespace servecast::fit {
 namespace {
 
 // Passes are the larger part of a run's memory; they are condensed at once.
-tl::expected<FitRow, std::string> fit_row(const JudgedRow& judged, std::size_t index) {
-  const auto made = case_of(judged);
+tl::expected<FitRow, std::string> fit_row(const JudgedRow& judged, std::size_t index,
+                                          const StepModelPointer& step_model) {
+  const auto made = case_of(judged, step_model);
   if (!made) return tl::unexpected(made.error().reason);
   if (std::string reason = impossible_reason(judged.row, *made); !reason.empty())
     return tl::unexpected(std::move(reason));
@@ -27,7 +28,8 @@ tl::expected<FitRow, std::string> fit_row(const JudgedRow& judged, std::size_t i
   row.labels = perf::labels_of(row.placement);
   row.labels[catalog::Label::Source] = source_of(judged.protocol);
   row.group = perf::group_of(row.placement);
-  const perf::Coefficients coefficients(catalog::shipped_step_model(), row.labels);
+  const perf::Coefficients coefficients(step_model ? *step_model : catalog::shipped_step_model(),
+                                        row.labels);
   row.features = condense(*run, perf::pass_cost_of(row.placement, coefficients));
   row.ttft_ms = judged.row.ttft_ms;
   row.tpot_ms = judged.row.tpot_ms;
@@ -56,7 +58,7 @@ FitRows fit_rows(const std::vector<JudgedRow>& judged, const FitRowsOptions& opt
   std::uint64_t count = 0;
   const auto work = [&] {
     for (std::size_t at = next++; at < wanted.size(); at = next++) {
-      made[at] = fit_row(judged[wanted[at]], wanted[at]);
+      made[at] = fit_row(judged[wanted[at]], wanted[at], options.step_model);
       if (!options.progress) continue;
       const std::scoped_lock lock(told);
       options.progress(++count, wanted.size());

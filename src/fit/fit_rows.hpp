@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fit/hygiene.hpp"
+#include "fit/row_case.hpp"
 #include "fit/solver.hpp"
 
 namespace servecast::fit {
@@ -19,6 +20,7 @@ struct FitRows {
 
 struct FitRowsOptions {
   unsigned threads = 1;
+  StepModelPointer step_model = {};  // nothing: the one in the program
   // As BacktestOptions::progress.
   std::function<void(std::uint64_t, std::uint64_t)> progress = {};
 };

@@ -159,7 +159,7 @@ void in_parallel(std::size_t count, unsigned threads, const Work& work) {
 
 Times predicted(const FitRow& row, const perf::Coefficients& coefficients) {
   Times times = engine_times(row.features, perf::pass_cost_of(row.placement, coefficients));
-  times.ttft_ms = client_ttft_ms(row.features, times, coefficients);
+  times.ttft_ms = client_ttft_ms(row.features.load, times, coefficients);
   return times;
 }
 

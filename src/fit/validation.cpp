@@ -34,7 +34,7 @@ std::string curve_of(const FitRow& row) {
   const perf::Parallelism& p = row.placement.parallelism;
   return fmt::format("{} {} {} {} {} {} {}", row.placement.engine_version, p.tensor,
                      p.attention_data, p.moe_tensor, p.moe_expert,
-                     std::lround(row.features.input_tokens / 64.0), row.curve_output_tokens);
+                     std::lround(row.features.load.input_tokens / 64.0), row.curve_output_tokens);
 }
 
 std::map<std::string, std::vector<std::size_t>> rows_by_group(const std::vector<FitRow>& rows) {
