@@ -74,6 +74,7 @@ Exit backtest(const BacktestOptions& options) {
       return print_problems(written.error());
   }
   if (options.format == "json") return print_result(fit::backtest_json(done));
+  if (options.format == "markdown") return print_result(fit::backtest_markdown(done));
   if (options.format == "csv") return print_result(fit::backtest_csv(done));
   return print_result(fit::backtest_table(done, !options.no_rows));
 }
@@ -92,7 +93,7 @@ void add_backtest(CLI::App& root, Action& chosen) {
       ->type_name("PATH");
   take_one_of(*app.add_option("--format", options->format, "What stdout shows; csv: one line a row")
                    ->capture_default_str(),
-              "table|json|csv");
+              "table|json|csv|markdown");
   app.add_option("--html", options->html,
                  "Also write a page that plots predicted against measured, replacing that file")
       ->type_name("PATH");

@@ -16,6 +16,8 @@ std::string backtest_table(const Backtest& backtest, bool rows);
 std::string backtest_json(const Backtest& backtest);
 // A line a row, with a header (RFC 4180, LF).
 std::string backtest_csv(const Backtest& backtest);
+// The errors and what was left out, as Markdown tables.
+std::string backtest_markdown(const Backtest& backtest);
 // One page without anything from outside: predicted against measured on logarithmic axes, for TTFT
 // and TPOT, a dot a row with its id.
 std::string backtest_html(const Backtest& backtest);

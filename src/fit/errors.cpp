@@ -22,6 +22,9 @@ double quantile(const std::vector<double>& sorted, double q) {
 // Rows of one tally while they are counted.
 class Tallying {
  public:
+  // `takes_assumed`: rows whose concurrency nobody filed count too.
+  explicit Tallying(bool takes_assumed = false) : takes_assumed_(takes_assumed) {}
+
   void add(const RowResult& row) {
     ++tally_.rows;
     if (is_counted(row.judged.status)) {
@@ -29,6 +32,7 @@ class Tallying {
       if (row.predicted) ++tally_.predicted;
     }
     if (row.judged.status != Status::Use && row.judged.status != Status::Special) return;
+    if (row.judged.assumed_concurrency && !takes_assumed_) return;
     count_hit(row.judged.row.ttft_ms, row.ttft_90);
     count_hit(row.judged.row.tpot_ms, row.tpot_90);
     for (std::size_t m = 0; m < kMetrics.size(); ++m) {
@@ -48,6 +52,7 @@ class Tallying {
   }
 
   Tally tally_;
+  bool takes_assumed_;
   std::array<std::vector<double>, kMetrics.size()> errors_;
 };
 
@@ -185,7 +190,7 @@ std::optional<double> Tally::interval_hit_rate() const {
 
 Summary summarise(const Backtest& backtest) {
   Summary summary;
-  Tallying all, regular, special;
+  Tallying all, regular, special(true);
   for (const RowResult& row : backtest.rows) {
     all.add(row);
     if (row.judged.status == Status::Use) regular.add(row);

@@ -59,7 +59,8 @@ struct Count {
 };
 
 struct Summary {
-  Tally all = {};                  // errors: rows of status Use and Special
+  // Errors: rows of status Use and Special, without those whose concurrency is assumed.
+  Tally all = {};
   Tally regular = {};              // of status Use
   Tally special = {};              // of status Special
   std::vector<Group> groups = {};  // model, system, engine, mode, concurrency; as `all`

@@ -182,9 +182,13 @@ std::vector<catalog::Interval> intervals_of(const std::vector<FitRow>& rows,
   std::vector<catalog::Interval> intervals;
   for (const Support support : {Support::Group, Support::EngineAndNetwork, Support::Engine}) {
     const auto& [ttft, tpot] = misses[support];
+    // What is farther away is not known better, whatever the few rows there say.
+    const catalog::Interval nearer =
+        intervals.empty() ? catalog::Interval{.support = {}, .ttft = 0.0, .tpot = 0.0}
+                          : intervals.back();
     intervals.push_back({.support = std::string(to_string(support)),
-                         .ttft = quantile(ttft, kShare),
-                         .tpot = quantile(tpot, kShare)});
+                         .ttft = std::max(quantile(ttft, kShare), nearer.ttft),
+                         .tpot = std::max(quantile(tpot, kShare), nearer.tpot)});
   }
   const catalog::Interval& engine = intervals.back();
   intervals.push_back({.support = std::string(to_string(Support::None)),
