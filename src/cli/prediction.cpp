@@ -88,20 +88,6 @@ std::string cache_text(const replay::Deployment& deployment) {
   return text;
 }
 
-Object memory_section(const perf::KvCapacity& memory) {
-  return {{"gpu_bytes", memory.gpu_bytes},
-          {"memory_fraction", memory.memory_fraction},
-          {"weights_bytes", memory.parts.weights},
-          {"activations_bytes", memory.parts.activations},
-          {"comm_overhead_bytes", memory.parts.collectives},
-          {"runtime_overhead_bytes", memory.parts.others},
-          {"cuda_graph_reserved_bytes", memory.parts.cuda_graphs},
-          {"total_kv_size_bytes", memory.kv_bytes},
-          {"kv_size_per_token_bytes", memory.kv_bytes_per_token},
-          {"total_kv_size_tokens", memory.tokens},
-          {"estimated_num_gpu_blocks", memory.blocks}};
-}
-
 Object traffic_section(const Prepared& prepared) {
   const workload::Notes& notes = prepared.workload.notes();
   return {{"load", load_name(prepared.config)},
@@ -150,6 +136,20 @@ report::RunFacts facts_of(const Prepared& prepared, const replay::RunTotals& tot
 }
 
 }  // namespace
+
+Object memory_section(const perf::KvCapacity& memory) {
+  return {{"gpu_bytes", memory.gpu_bytes},
+          {"memory_fraction", memory.memory_fraction},
+          {"weights_bytes", memory.parts.weights},
+          {"activations_bytes", memory.parts.activations},
+          {"comm_overhead_bytes", memory.parts.collectives},
+          {"runtime_overhead_bytes", memory.parts.others},
+          {"cuda_graph_reserved_bytes", memory.parts.cuda_graphs},
+          {"total_kv_size_bytes", memory.kv_bytes},
+          {"kv_size_per_token_bytes", memory.kv_bytes_per_token},
+          {"total_kv_size_tokens", memory.tokens},
+          {"estimated_num_gpu_blocks", memory.blocks}};
+}
 
 Result<Prepared> prepare(config::Config config) {
   Result<config::Deployed> deployed = config::deploy(config);

@@ -80,13 +80,6 @@ Result<perf::Timer> timer_of(const Config& config, const perf::Placement& placem
   return fail({"config.timing", "unknown timing", {}, ""});
 }
 
-// Tokens of the largest pass of a rank. SGLang's chunk is shared by the ranks of a worker
-// (engine-sglang.md S1.3).
-std::uint32_t pass_tokens(const Engine& engine) {
-  const std::uint32_t tokens = engine.rank.max_batched_tokens;
-  return engine.rank.sglang ? tokens / engine.parallelism.attention_data : tokens;
-}
-
 // Fills the number of KV blocks from the engine's log: tokens first, whose size does not depend on
 // the engine's blocks.
 void set_logged(const Config& config, scheduler::RankConfig& rank, Problems& problems) {
@@ -118,7 +111,7 @@ void set_capacity(const Config& config, Deployed& deployed, Problems& problems) 
   const bool is_fixed = engine.capacity.kind == Capacity::Kind::Fixed || is_logged;
   const auto capacity = perf::kv_capacity(
       deployed.placement,
-      {.max_batched_tokens = pass_tokens(engine),
+      {.max_batched_tokens = pass_tokens_max(engine),
        .block_tokens = engine.rank.block_tokens,
        .max_model_len = deployed.deployment.rank.max_model_len,
        .memory_fraction = is_fixed ? std::optional<double>(1.0) : engine.capacity.memory_fraction,
@@ -170,6 +163,11 @@ void set_capacity(const Config& config, Deployed& deployed, Problems& problems) 
 }
 
 }  // namespace
+
+std::uint32_t pass_tokens_max(const Engine& engine) {
+  const std::uint32_t tokens = engine.rank.max_batched_tokens;
+  return engine.rank.sglang ? tokens / engine.parallelism.attention_data : tokens;
+}
 
 Result<Deployed> deploy(const Config& config) {
   const Engine& engine = config.engine;

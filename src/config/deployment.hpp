@@ -27,6 +27,10 @@ struct Deployed {
   std::vector<std::string> warnings;  // one line each
 };
 
+// New tokens of a rank's largest pass. SGLang's chunk is shared by the ranks of a worker
+// (engine-sglang.md S1.3).
+std::uint32_t pass_tokens_max(const Engine& engine);
+
 // Problems: an unknown model or system, a parallelism that the model cannot have, synthetic
 // requests longer than the context, and "memory.does_not_fit" with needed and available bytes.
 Result<Deployed> deploy(const Config& config);
