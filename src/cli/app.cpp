@@ -34,6 +34,7 @@ std::unique_ptr<CLI::App> make_app(Action& chosen) {
   app->set_help_flag("-h,--help", "Print this help and exit");
   app->require_subcommand(1);
   add_predict(*app, chosen);
+  add_estimate(*app, chosen);
   add_explain(*app, chosen);
   add_events(*app, chosen);
   add_bench(*app, chosen);

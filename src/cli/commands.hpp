@@ -19,6 +19,7 @@ namespace servecast::cli {
 using Action = std::function<Exit(const std::vector<std::string>& arguments)>;
 
 void add_predict(CLI::App& root, Action& chosen);
+void add_estimate(CLI::App& root, Action& chosen);
 void add_explain(CLI::App& root, Action& chosen);
 void add_events(CLI::App& root, Action& chosen);
 void add_bench(CLI::App& root, Action& chosen);

@@ -49,6 +49,7 @@ Result<config::Config> read_config(const InputOptions& options) {
     Result<config::Input> quick = quick_input(options.quick);
     if (!quick) return tl::unexpected(std::move(quick.error()));
     input = std::move(*quick);
+    input.path = options.quick_name;
   }
   input.sets.insert(input.sets.end(), options.sets.begin(), options.sets.end());
   if (!options.seed.empty()) {

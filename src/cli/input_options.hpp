@@ -21,8 +21,9 @@ struct InputOptions {
   std::string config;
   std::vector<std::string> sets;
   std::string stack = "engine";
-  std::string seed;                // text; empty: keep the seeds
-  std::vector<std::string> quick;  // MODEL HARDWARE [KEY=VALUE...]
+  std::string seed;                    // text; empty: keep the seeds
+  std::vector<std::string> quick;      // MODEL HARDWARE [KEY=VALUE...]
+  std::string quick_name = "--quick";  // the option that these words came with, for messages
 };
 
 void add_input_options(CLI::App& app, InputOptions& options);

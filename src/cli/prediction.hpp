@@ -46,6 +46,8 @@ struct Prediction {
 
 Result<Prediction> run(const Prepared& prepared, const RunOptions& options);
 
+// Memory of one GPU, as reports have it.
+report::Object memory_section(const perf::KvCapacity& memory);
 // One line on what is simulated: model card, system, workers, KV blocks, load.
 std::string plan_line(const Prepared& prepared);
 // Every warning of configuration, deployment and workload.

@@ -66,23 +66,24 @@ void check_context(const Config& config, const catalog::ModelCard& model, Proble
          place_of(config, "traffic.source"), "shorten the requests or raise the context length"});
 }
 
-Result<perf::Timer> analytic_timer_of(const Timing& timing, const perf::Placement& placement) {
-  if (timing.step_model) return perf::analytic_timer(placement, timing.ratios, *timing.step_model);
-  if (!timing.step_model_path) return perf::analytic_timer(placement, timing.ratios);
-  const auto model = catalog::load_step_model(*timing.step_model_path);
-  if (!model) return tl::unexpected(model.error());
-  return perf::analytic_timer(placement, timing.ratios, *model);
+Result<std::shared_ptr<const catalog::StepModel>> step_model_of(const Timing& timing) {
+  if (timing.step_model) return timing.step_model;
+  if (!timing.step_model_path)
+    return std::shared_ptr<const catalog::StepModel>(std::shared_ptr<void>(),
+                                                     &catalog::shipped_step_model());
+  auto model = catalog::load_step_model(*timing.step_model_path);
+  if (!model) return tl::unexpected(std::move(model.error()));
+  return std::make_shared<const catalog::StepModel>(*std::move(model));
 }
 
 // A version is given that no effect of the step model knows.
-bool warns_of_version(const Engine& engine, const perf::Placement& placement) {
-  if (!engine.backend_version || engine.timing.kind != Timing::Kind::Default) return false;
-  if (engine.timing.step_model || engine.timing.step_model_path) return false;
-  const auto& effects = catalog::shipped_step_model().effects;
+bool warns_of_version(const Engine& engine, const Deployed& deployed) {
+  if (!engine.backend_version || !deployed.step_model) return false;
+  const auto& effects = deployed.step_model->effects;
   const std::pair<catalog::Label, std::string> version{catalog::Label::Version,
                                                        *engine.backend_version};
-  const std::pair<catalog::Label, std::string> backend{catalog::Label::Engine,
-                                                       std::string(to_string(placement.engine))};
+  const std::pair<catalog::Label, std::string> backend{
+      catalog::Label::Engine, std::string(to_string(deployed.placement.engine))};
   return std::none_of(effects.begin(), effects.end(), [&](const catalog::Effect& effect) {
     const auto has = [&](const auto& one) {
       return std::find(effect.when.begin(), effect.when.end(), one) != effect.when.end();
@@ -91,7 +92,7 @@ bool warns_of_version(const Engine& engine, const perf::Placement& placement) {
   });
 }
 
-Result<perf::Timer> timer_of(const Config& config, const perf::Placement& placement) {
+Result<perf::Timer> timer_of(const Config& config, Deployed& deployed) {
   const Timing& timing = config.engine.timing;
   switch (timing.kind) {
     case Timing::Kind::Fixed:
@@ -99,16 +100,12 @@ Result<perf::Timer> timer_of(const Config& config, const perf::Placement& placem
     case Timing::Kind::Polynomial:
       return perf::polynomial_timer(timing.ratios);
     case Timing::Kind::Default:
-      return analytic_timer_of(timing, placement);
+      break;
   }
-  return fail({"config.timing", "unknown timing", {}, ""});
-}
-
-// Tokens of the largest pass of a rank. SGLang's chunk is shared by the ranks of a worker
-// (engine-sglang.md S1.3).
-std::uint32_t pass_tokens(const Engine& engine) {
-  const std::uint32_t tokens = engine.rank.max_batched_tokens;
-  return engine.rank.sglang ? tokens / engine.parallelism.attention_data : tokens;
+  auto model = step_model_of(timing);
+  if (!model) return tl::unexpected(std::move(model.error()));
+  deployed.step_model = *std::move(model);
+  return perf::analytic_timer(deployed.placement, timing.ratios, *deployed.step_model);
 }
 
 // Fills the number of KV blocks from the engine's log: tokens first, whose size does not depend on
@@ -142,7 +139,7 @@ void set_capacity(const Config& config, Deployed& deployed, Problems& problems) 
   const bool is_fixed = engine.capacity.kind == Capacity::Kind::Fixed || is_logged;
   const auto capacity = perf::kv_capacity(
       deployed.placement,
-      {.max_batched_tokens = pass_tokens(engine),
+      {.max_batched_tokens = pass_tokens_max(engine),
        .block_tokens = engine.rank.block_tokens,
        .max_model_len = deployed.deployment.rank.max_model_len,
        .memory_fraction = is_fixed ? std::optional<double>(1.0) : engine.capacity.memory_fraction,
@@ -195,6 +192,11 @@ void set_capacity(const Config& config, Deployed& deployed, Problems& problems) 
 
 }  // namespace
 
+std::uint32_t pass_tokens_max(const Engine& engine) {
+  const std::uint32_t tokens = engine.rank.max_batched_tokens;
+  return engine.rank.sglang ? tokens / engine.parallelism.attention_data : tokens;
+}
+
 Result<Deployed> deploy(const Config& config) {
   const Engine& engine = config.engine;
   Problems problems;
@@ -230,16 +232,16 @@ Result<Deployed> deploy(const Config& config) {
     deployed.warnings.push_back(
         fmt::format("no measurement stands behind the times on {}: its card holds datasheet values",
                     deployed.placement.system.name));
-  if (warns_of_version(engine, deployed.placement))
+  set_capacity(config, deployed, problems);
+  Result<perf::Timer> timer = timer_of(config, deployed);
+  if (!timer) add(problems, std::move(timer.error()), config, "engine.workers.aggregated.timing");
+  if (!problems.empty()) return tl::unexpected(std::move(problems));
+  deployed.deployment.timer = std::move(*timer);
+  if (warns_of_version(engine, deployed))
     deployed.warnings.push_back(
         fmt::format("no measurement tells {} {} from other versions: pass times are those of {} at "
                     "large",
                     to_string(engine.backend), *engine.backend_version, to_string(engine.backend)));
-  set_capacity(config, deployed, problems);
-  Result<perf::Timer> timer = timer_of(config, deployed.placement);
-  if (!timer) add(problems, std::move(timer.error()), config, "engine.workers.aggregated.timing");
-  if (!problems.empty()) return tl::unexpected(std::move(problems));
-  deployed.deployment.timer = std::move(*timer);
   return deployed;
 }
 

@@ -22,10 +22,16 @@ struct Deployed {
   replay::Deployment deployment;
   perf::Placement placement;               // holds the cards used
   std::optional<perf::KvCapacity> memory;  // nothing when the capacity is fixed
+  // What the analytic timer's coefficients come from; null with other timers.
+  std::shared_ptr<const catalog::StepModel> step_model;
   // Why grouped caches run without the prefix caching that was asked for.
   std::optional<std::string> cold_reason;
   std::vector<std::string> warnings;  // one line each
 };
+
+// New tokens of a rank's largest pass. SGLang's chunk is shared by the ranks of a worker
+// (engine-sglang.md S1.3).
+std::uint32_t pass_tokens_max(const Engine& engine);
 
 // Problems: an unknown model or system, a parallelism that the model cannot have, synthetic
 // requests longer than the context, and "memory.does_not_fit" with needed and available bytes.

@@ -27,6 +27,10 @@ struct Line {
     const double running = math_per_token_ms * tokens;
     return std::sqrt(moving * moving + running * running);
   }
+  // As if the shorter of the two hid behind the longer; at most at(tokens).
+  double overlapped(double tokens) const {
+    return std::max(fixed_ms + per_token_ms * tokens, math_per_token_ms * tokens);
+  }
 };
 
 // bytes/s and FLOP/s.
@@ -57,6 +61,12 @@ struct ExpertLine {
     const double moving = read_all_ms * touched * std::sqrt(std::sqrt(touched));
     const double running = math_per_token_ms * as_double(group);
     return std::sqrt(moving * moving + running * running);
+  }
+  // As Line::overlapped.
+  double overlapped(std::uint64_t group) const {
+    const double touched = share_touched(share_missed, group);
+    return std::max(read_all_ms * touched * std::sqrt(std::sqrt(touched)),
+                    math_per_token_ms * as_double(group));
   }
 };
 

@@ -28,6 +28,17 @@ double sublayers_of(const catalog::LayerGroup& group) {
 constexpr double kOtherMemory = 0.8;
 constexpr double kOtherFlops = 0.6;
 
+// How much of the hardware's peaks the work of a pass reaches.
+struct Reach {
+  const Coefficients& of;
+  double other_memory = kOtherMemory;
+  double other_flops = kOtherFlops;
+  double elementwise_memory = 1.0;
+  double peer_latency_ms = 0.0;
+
+  double operator[](Coefficient c) const { return of[c]; }
+};
+
 double memory_rate(const Placement& placement, double share) {
   return static_cast<double>(placement.system.memory_bytes_per_s) * share;
 }
@@ -52,15 +63,20 @@ void add(Line& sum, const Line& line) {
   sum.math_per_token_ms += line.math_per_token_ms;
 }
 
-void add_matrices(const Placement& placement, const RankMatrices& list,
-                  const Coefficients& coefficients, PassCost& cost) {
+void add_line(PartName part, const Line& line, PassCost& cost) {
+  cost.tokens.push_back(line);
+  cost.token_parts.push_back(part);
+}
+
+void add_matrices(const Placement& placement, const RankMatrices& list, const Reach& reach,
+                  PassCost& cost) {
   const Precision linear = main_precision(placement);
   Line main, other;
   const auto add_all = [&](const std::vector<Matrix>& matrices, double layers) {
     for (const Matrix& m : matrices) {
       const bool is_main = m.precision == linear;
-      const double memory = is_main ? coefficients[Coefficient::LinearMemory] : kOtherMemory;
-      const double math = is_main ? coefficients[Coefficient::LinearFlops] : kOtherFlops;
+      const double memory = is_main ? reach[Coefficient::LinearMemory] : reach.other_memory;
+      const double math = is_main ? reach[Coefficient::LinearFlops] : reach.other_flops;
       const Rates rates{memory_rate(placement, memory), flops_of(placement, m.precision) * math};
       add(is_main ? main : other, weights_line(m, rates, layers));
     }
@@ -70,11 +86,11 @@ void add_matrices(const Placement& placement, const RankMatrices& list,
     add_all(layer.dense, layer.count);
     add_all(layer.mixture, layer.count);
   }
-  cost.tokens.push_back(main);
-  cost.tokens.push_back(other);
+  add_line(PartName::DenseWeights, main, cost);
+  add_line(PartName::OtherWeights, other, cost);
   cost.head = weights_line(list.head,
-                           {memory_rate(placement, kOtherMemory),
-                            flops_of(placement, list.head.precision) * kOtherFlops},
+                           {memory_rate(placement, reach.other_memory),
+                            flops_of(placement, list.head.precision) * reach.other_flops},
                            1.0);
 }
 
@@ -93,7 +109,7 @@ double position_bytes(const catalog::Mixer& mixer, const Placement& placement) {
 // Embedding, an addition with normalisation before each mixer and feed-forward part, activation,
 // positions and the KV write (perfmodel.md 3.1, 4.1, 4.3). Their fixed latencies are part of the
 // launch cost per layer.
-Line elementwise_line(const Placement& placement) {
+Line elementwise_line(const Placement& placement, const Reach& reach) {
   const catalog::ModelCard& model = placement.model;
   const double hidden = model.hidden;
   double bytes = elementwise_work(0.0, hidden).bytes_per_token;
@@ -106,19 +122,19 @@ Line elementwise_line(const Placement& placement) {
     }
     bytes += group.count * (layer + position_bytes(group.mixer, placement));
   }
-  const double rate = memory_rate(placement, placement.system.memory_efficiency);
+  const double rate = memory_rate(placement, reach.elementwise_memory);
   return {.per_token_ms = bytes / rate * 1000.0};
 }
 
 std::optional<ExpertLine> expert_line(const Placement& placement, const RankMatrices& list,
-                                      const Coefficients& coefficients) {
+                                      const Reach& reach) {
   if (list.layers_mixture() == 0) return std::nullopt;
   const ExpertWork work = expert_work(placement, list.routed());
   const auto peak =
       static_cast<double>(peak_flops(placement.system, placement.precisions.experts).value());
   const Line all = line_of(work.all,
-                           {memory_rate(placement, coefficients[Coefficient::ExpertMemory]),
-                            peak * coefficients[Coefficient::ExpertFlops]},
+                           {memory_rate(placement, reach[Coefficient::ExpertMemory]),
+                            peak * reach[Coefficient::ExpertFlops]},
                            list.layers_mixture());
   return ExpertLine{.read_all_ms = all.fixed_ms,
                     .math_per_token_ms = all.math_per_token_ms,
@@ -126,12 +142,11 @@ std::optional<ExpertLine> expert_line(const Placement& placement, const RankMatr
                     .ranks = placement.parallelism.attention_data};
 }
 
-void add_part(const Placement& placement, const Coefficients& coefficients,
-              const AttentionWork& work, double layers, AttentionLine& line) {
-  const double memory_ms =
-      layers * 1000.0 / memory_rate(placement, coefficients[Coefficient::KvMemory]);
-  const double decode_ms = layers * 1000.0 / bf16_rate(placement, kOtherFlops);
-  const double share = coefficients[Coefficient::PrefillFlops];
+void add_part(const Placement& placement, const Reach& reach, const AttentionWork& work,
+              double layers, AttentionLine& line) {
+  const double memory_ms = layers * 1000.0 / memory_rate(placement, reach[Coefficient::KvMemory]);
+  const double decode_ms = layers * 1000.0 / bf16_rate(placement, reach.other_flops);
+  const double share = reach[Coefficient::PrefillFlops];
   const double prefill_ms = layers * 1000.0 / bf16_rate(placement, share);
   // An indexer computes in fp8 where the GPU can (perfmodel.md 4.7).
   const auto& peaks = placement.system.flops_per_s;
@@ -148,7 +163,7 @@ void add_part(const Placement& placement, const Coefficients& coefficients,
 }
 
 // Layers whose queries reach equally far are one line.
-void add_attention(const Placement& placement, const Coefficients& coefficients, PassCost& cost) {
+void add_attention(const Placement& placement, const Reach& reach, PassCost& cost) {
   std::vector<std::uint64_t> windows;
   for (const catalog::LayerGroup& group : placement.model.groups) {
     for (const MixerPart& part : mixer_parts(group.mixer, placement.parallelism.tensor,
@@ -158,62 +173,98 @@ void add_attention(const Placement& placement, const Coefficients& coefficients,
       SERVECAST_CHECK(windows.size() <= kWindowsMax);
       AttentionLine& line = cost.attention[static_cast<std::size_t>(at - windows.begin())];
       line.window = part.window;
-      add_part(placement, coefficients, part.work, group.count, line);
+      add_part(placement, reach, part.work, group.count, line);
     }
   }
 }
 
 // A collective over `gpus` GPUs, `count` times a pass: small messages wait for the latency, large
 // ones for the link.
-Line collective_line(const Placement& placement, const Coefficients& coefficients,
-                     double bytes_per_token, std::uint64_t gpus, double count) {
+Line collective_line(const Placement& placement, const Reach& reach, double bytes_per_token,
+                     std::uint64_t gpus, double count) {
   const bool leaves_node = gpus > placement.system.gpus_per_node;
-  const double latency = coefficients[Coefficient::CollectiveLatency] * collective_growth(gpus) +
-                         (leaves_node ? placement.system.peer_latency_s * 1000.0 : 0.0);
-  const double rate =
-      link_bytes_per_s(placement.system, gpus) * coefficients[Coefficient::LinkShare];
+  const double latency = reach[Coefficient::CollectiveLatency] * collective_growth(gpus) +
+                         (leaves_node ? reach.peer_latency_ms : 0.0);
+  const double rate = link_bytes_per_s(placement.system, gpus) * reach[Coefficient::LinkShare];
   return {.fixed_ms = latency * count,
           .math_per_token_ms = bytes_per_token / rate * 1000.0 * count};
 }
 
 // Tokens go to the ranks of their experts and come back: one copy for each rank visited, half of
 // them in a narrower format.
-Line exchange_line(const Placement& placement, const Coefficients& coefficients,
-                   double layers_mixture) {
+Line exchange_line(const Placement& placement, const Reach& reach, double layers_mixture) {
   const Parallelism& p = placement.parallelism;
   const std::uint64_t group = std::uint64_t{p.tensor} * p.attention_data;
   const double copies =
       std::min<double>(placement.model.experts()->per_token, static_cast<double>(group) - 1.0);
-  Line line = collective_line(placement, coefficients, 3.0 * placement.model.hidden * copies, group,
+  Line line = collective_line(placement, reach, 3.0 * placement.model.hidden * copies, group,
                               layers_mixture);
-  line.fixed_ms *= coefficients[Coefficient::DataParallelLatency];
+  line.fixed_ms *= reach[Coefficient::DataParallelLatency];
   return {.fixed_ms = line.fixed_ms, .per_token_ms = line.math_per_token_ms};
 }
 
 // perfmodel.md 3.1-3.3 and 4.10: an all-reduce over the tensor ranks after attention, after every
 // feed-forward part and after the embedding. With attention-data ranks tokens travel to the experts
 // and back. Pipeline stages hand the hidden state on.
-void add_collectives(const Placement& placement, const RankMatrices& list,
-                     const Coefficients& coefficients, PassCost& cost) {
+void add_collectives(const Placement& placement, const RankMatrices& list, const Reach& reach,
+                     PassCost& cost) {
   const Parallelism& p = placement.parallelism;
   const double message = 2.0 * placement.model.hidden;  // bytes per token
   double sublayers = 0.0;
   for (const catalog::LayerGroup& group : placement.model.groups)
     sublayers += group.count * sublayers_of(group);
   if (p.tensor > 1)
-    cost.tokens.push_back(collective_line(
-        placement, coefficients, all_reduce_bytes(message, p.tensor), p.tensor, sublayers + 1.0));
+    add_line(PartName::AllReduce,
+             collective_line(placement, reach, all_reduce_bytes(message, p.tensor), p.tensor,
+                             sublayers + 1.0),
+             cost);
   if (p.attention_data > 1 && list.layers_mixture() > 0)
-    cost.tokens.push_back(exchange_line(placement, coefficients, list.layers_mixture()));
+    add_line(PartName::ExpertExchange, exchange_line(placement, reach, list.layers_mixture()),
+             cost);
   if (p.pipeline > 1) {
     const double rate = link_bytes_per_s(placement.system, gpus_per_worker(p));
     const double hops = p.pipeline - 1.0;
-    cost.tokens.push_back({.fixed_ms = placement.system.peer_latency_s * 1000.0 * hops,
-                           .per_token_ms = message / rate * 1000.0 * hops});
+    add_line(
+        PartName::PipelineHops,
+        {.fixed_ms = reach.peer_latency_ms * hops, .per_token_ms = message / rate * 1000.0 * hops},
+        cost);
   }
 }
 
+PassCost cost_of(const Placement& placement, const Reach& reach) {
+  const RankMatrices list = matrices_of(placement);
+  const double layers = placement.model.layers();
+  PassCost cost;
+  cost.host_ms = reach[Coefficient::HostPerPass] + layers * reach[Coefficient::LaunchPerLayer];
+  cost.verify_factor = reach[Coefficient::SpeculationLaunch];
+  cost.per_sequence_ms = reach[Coefficient::PerSequence];
+  cost.per_prefill_pass_ms = layers * reach[Coefficient::PrefillLaunchPerLayer];
+  add_matrices(placement, list, reach, cost);
+  add_line(PartName::Elementwise, elementwise_line(placement, reach), cost);
+  cost.experts = expert_line(placement, list, reach);
+  add_attention(placement, reach, cost);
+  add_collectives(placement, list, reach, cost);
+  return cost;
+}
+
 }  // namespace
+
+std::string_view to_string(PartName part) {
+  static constexpr std::array<std::string_view, kPartNames> kNames{"host_and_launches",
+                                                                   "sequences",
+                                                                   "prefill_launches",
+                                                                   "dense_weights",
+                                                                   "other_weights",
+                                                                   "elementwise",
+                                                                   "experts",
+                                                                   "prompt_attention",
+                                                                   "decode_attention",
+                                                                   "all_reduce",
+                                                                   "expert_exchange",
+                                                                   "pipeline_hops",
+                                                                   "head"};
+  return kNames.at(static_cast<std::size_t>(part));
+}
 
 double PassCost::batch_ms(const BatchCounts& counts) const {
   double ms = (counts.verifies ? host_ms * verify_factor : host_ms) +
@@ -275,20 +326,18 @@ PassParts parts_of(const PassCost& cost, const StepShape& shape) {
 }
 
 PassCost pass_cost_of(const Placement& placement, const Coefficients& coefficients) {
-  const RankMatrices list = matrices_of(placement);
-  const double layers = placement.model.layers();
-  PassCost cost;
-  cost.host_ms =
-      coefficients[Coefficient::HostPerPass] + layers * coefficients[Coefficient::LaunchPerLayer];
-  cost.verify_factor = coefficients[Coefficient::SpeculationLaunch];
-  cost.per_sequence_ms = coefficients[Coefficient::PerSequence];
-  cost.per_prefill_pass_ms = layers * coefficients[Coefficient::PrefillLaunchPerLayer];
-  add_matrices(placement, list, coefficients, cost);
-  cost.tokens.push_back(elementwise_line(placement));
-  cost.experts = expert_line(placement, list, coefficients);
-  add_attention(placement, coefficients, cost);
-  add_collectives(placement, list, coefficients, cost);
-  return cost;
+  return cost_of(placement, {.of = coefficients,
+                             .elementwise_memory = placement.system.memory_efficiency,
+                             .peer_latency_ms = placement.system.peer_latency_s * 1000.0});
+}
+
+PassCost peak_cost_of(const Placement& placement) {
+  Coefficients peaks({}, {});  // without effects all are 1, which the shares keep
+  for (const Coefficient c : {Coefficient::HostPerPass, Coefficient::LaunchPerLayer,
+                              Coefficient::PerSequence, Coefficient::PrefillLaunchPerLayer,
+                              Coefficient::CollectiveLatency, Coefficient::DataParallelLatency})
+    peaks.set(c, 0.0);
+  return cost_of(placement, {.of = peaks, .other_memory = 1.0, .other_flops = 1.0});
 }
 
 }  // namespace servecast::perf

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "perf/coefficients.hpp"
@@ -39,13 +40,33 @@ struct BatchCounts {
   bool verifies = false;        // drafts are among them
 };
 
+// What a pass spends its time on, as reports call it.
+enum class PartName : std::uint8_t {
+  HostAndLaunches,
+  Sequences,
+  PrefillLaunches,
+  DenseWeights,  // in the format that most weights of every token have
+  OtherWeights,  // in other formats: router, shared experts, dense parts beside experts
+  Elementwise,
+  Experts,
+  PromptAttention,
+  DecodeAttention,
+  AllReduce,
+  ExpertExchange,
+  PipelineHops,
+  Head,
+};
+inline constexpr std::size_t kPartNames = 13;
+std::string_view to_string(PartName part);  // "host_and_launches"
+
 struct PassCost {
   double host_ms = 0.0;        // and kernel launches of all layers
   double verify_factor = 1.0;  // on host_ms
   double per_sequence_ms = 0.0;
-  double per_prefill_pass_ms = 0.0;  // launches outside CUDA graphs when prompts are in the pass
-  std::vector<Line> tokens;          // operators on every token of the pass
-  Line head;                         // output head, on one token per request
+  double per_prefill_pass_ms = 0.0;   // launches outside CUDA graphs when prompts are in the pass
+  std::vector<Line> tokens;           // operators on every token of the pass
+  std::vector<PartName> token_parts;  // what each of these lines is
+  Line head;                          // output head, on one token per request
   std::optional<ExpertLine> experts;
   std::array<AttentionLine, kWindowsMax> attention = {};  // one for each window; the rest is 0
 
@@ -70,5 +91,9 @@ PassParts parts_of(const PassCost& cost, const StepShape& shape);
 
 // requires: check(placement) is empty.
 PassCost pass_cost_of(const Placement& placement, const Coefficients& coefficients);
+
+// The same bytes and operations at the peaks of the system card, without host, launches and
+// latencies: what no kernel can undercut. requires: as pass_cost_of.
+PassCost peak_cost_of(const Placement& placement);
 
 }  // namespace servecast::perf
