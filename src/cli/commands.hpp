@@ -23,6 +23,7 @@ void add_explain(CLI::App& root, Action& chosen);
 void add_events(CLI::App& root, Action& chosen);
 void add_bench(CLI::App& root, Action& chosen);
 void add_bench_child(CLI::App& root, Action& chosen);  // hidden: one timed run
+void add_perfdata(CLI::App& root, Action& chosen);
 void add_completion(CLI::App& root, Action& chosen);
 void add_reference(CLI::App& root, Action& chosen);  // hidden: manual page and reference pages
 
