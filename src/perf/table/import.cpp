@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "perf/table/parquet.hpp"
+#include "perf/table/sidecars.hpp"
 #include "perf/table/suspects.hpp"
 
 namespace servecast::perf {
@@ -178,6 +179,8 @@ Result<ImportReport> import_tables(const fs::path& in, const fs::path& out,
     return bad("perfdata.no_tables",
                "no <system>/<family>/<backend>/<version>/<table>_perf.parquet in this directory",
                in, "name the directory that holds the systems");
+  if (const auto written = write_sources(read_sidecars(in), out); !written)
+    return tl::unexpected(written.error());
   return report;
 }
 

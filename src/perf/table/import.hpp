@@ -28,7 +28,7 @@ struct ImportReport {
 
 // Reads DIR/<system>/<family>/<backend>/<version>/<table>_perf.parquet; DIR may also be the parent
 // of a `data` folder with that content. Writes OUT/<system>/<table>/<backend>/<version>.table and
-// OUT/reuse.json, what perf_data_reuse_manifest.yaml beside `data` says of kernels that other
+// OUT/sources.json, what perf_data_reuse_manifest.yaml beside `data` says of kernels that other
 // backends may share. A table with a bad row is left out as a whole and reported; the others are
 // imported. Problems: no table in DIR, no Parquet reader, OUT cannot be written.
 using Progress = std::function<void(const ImportedTable&)>;
