@@ -7,7 +7,9 @@
 #include <map>
 #include <string>
 
-#include "perf/ops/sol.hpp"
+#include "conformance/measured_tables.hpp"
+#include "perf/ops/estimator.hpp"
+#include "perf/ops/table_time.hpp"
 
 namespace servecast::test {
 namespace {
@@ -99,14 +101,16 @@ Op read_kernel(const std::string& kind, const Value& v) {
 }
 
 Op read_experts(const Value& v) {
-  v.only({"hidden", "inter", "topk", "experts", "tp", "ep", "quant"});
+  v.only({"hidden", "inter", "topk", "experts", "tp", "ep", "quant", "distribution"});
+  const Value* distribution = v.find("distribution");
   return Experts{.hidden = whole(v, "hidden", 0),
                  .inter = whole(v, "inter", 0),
                  .topk = whole(v, "topk", 0),
                  .experts = whole(v, "experts", 0),
                  .tp = whole(v, "tp", 1),
                  .ep = whole(v, "ep", 1),
-                 .quant = quant(v, "quant")};
+                 .quant = quant(v, "quant"),
+                 .distribution = distribution == nullptr ? "" : distribution->scalar};
 }
 
 Op read_op(const std::string& kind, const Value& v) {
@@ -123,6 +127,20 @@ Op read_op(const std::string& kind, const Value& v) {
   if (kind == "peer_to_peer") return PeerToPeer{.width = whole(v, "width", 0)};
   if (kind == "gdn" || kind == "mamba2") return read_kernel(kind, v);
   return read_attention(kind, v);
+}
+
+OpShape shape_of(const Value& row) {
+  OpShape shape{.tokens = whole(row, "tokens", 0), .batch = whole(row, "batch", 1)};
+  shape.length = static_cast<double>(whole(row, "length", 0));
+  shape.prefix = static_cast<double>(whole(row, "prefix", 0));
+  return shape;
+}
+
+Op op_of(const Value& row) {
+  for (const auto& [key, value] : row.map) {
+    if (value.kind == Value::Kind::Map) return read_op(key, value);
+  }
+  row.refuse("a row names one operator");
 }
 
 void expect_close(const Value* want, double got, const char* what) {
@@ -162,17 +180,8 @@ void check_operator(const Value& row) {
   const std::map<std::string, std::string> short_names = {{"h200", "h200_sxm"},
                                                           {"b200", "b200_sxm"}};
   const auto system = catalog::find_system(short_names.at(row.at("system").scalar)).value();
-  OpShape shape{.tokens = whole(row, "tokens", 0), .batch = whole(row, "batch", 1)};
-  shape.length = static_cast<double>(whole(row, "length", 0));
-  shape.prefix = static_cast<double>(whole(row, "prefix", 0));
-  const Value* described = nullptr;
-  Op op;
-  for (const auto& [key, value] : row.map) {
-    if (value.kind != Value::Kind::Map) continue;
-    described = &value;
-    op = read_op(key, value);
-  }
-  if (described == nullptr) row.refuse("a row names one operator");
+  const Op op = op_of(row);
+  const OpShape shape = shape_of(row);
   const auto got = sol(op, shape, system);
   if (row.find("refused") != nullptr) {
     ASSERT_FALSE(got);
@@ -188,6 +197,40 @@ void check_operator(const Value& row) {
   expect_close(row.find("mem_ms"), got->mem_ms, "memory");
   const double bytes = got->mem_ms / 1000.0 * static_cast<double>(system.memory_bytes_per_s);
   expect_close(row.find("bytes"), bytes, "bytes");
+}
+
+// A row: as `operator`, with `mode`, and the system, engine version and estimator's duration in ms,
+// from the sample. `parity` is the default: the numbers are those of the public estimators.
+void check_measured(const Value& row) {
+  row.only({"system", "version", "mode", "tokens", "batch", "length", "prefix", "ms", "within_ms",
+            "bare", "refused", "gemm", "experts", "custom_all_reduce", "nccl", "context_attention",
+            "generation_attention"});
+  if (const std::string why = no_measured_tables(); !why.empty()) GTEST_SKIP() << why;
+  using Key = std::pair<std::string, std::string>;
+  static std::map<Key, std::shared_ptr<const PerfDatabase>> databases;
+  const std::string system = row.at("system").scalar + "_sxm";
+  auto& database = databases[{system, row.at("version").scalar}];
+  if (!database) database = measured_tables(system, {.version = row.at("version").scalar});
+  const std::map<std::string, DataMode> modes = {
+      {"table", DataMode::Table}, {"hybrid", DataMode::Hybrid}, {"empirical", DataMode::Empirical}};
+  const Estimator estimator(database->system(),
+                            {.mode = modes.at(row.at("mode").scalar), .parity = true}, database);
+  const Op op = op_of(row);
+  const OpShape shape = shape_of(row);
+  const auto got = estimator.time(op, shape);
+  if (const Value* code = row.find("refused")) {
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error().kind,
+              code->scalar == "no_data" ? Miss::Kind::NoData : Miss::Kind::MissingSystemFlops);
+    return;
+  }
+  ASSERT_TRUE(got) << got.error().message;
+  double ms = got->ms;
+  // `bare`: without the kernels around prefill attention.
+  if (row.find("bare") != nullptr)
+    ms -=
+        around_attention_ms(std::get<ContextAttention>(op), shape, database->system(), true, false);
+  expect_close(&row.at("ms"), ms, "the duration");
 }
 
 void check_dsa_pairs(const Value& row) {
