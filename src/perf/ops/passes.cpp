@@ -69,8 +69,9 @@ OpResult<OpTime> mixed_pass(const Estimator& estimator, const OpLists& lists,
   // Everything but attention, prompts and decodes as one prompt.
   const std::int64_t tokens = pass.context_tokens + decoded;
   if (tokens > 0) {
+    const std::int64_t cached = pass.prefix * (pass.context_tokens / pass.isl);
     const auto rest =
-        estimator.time(without_attention(lists.context), {.tokens = tokens, .batch = 1});
+        estimator.time(without_attention(lists.context), prompts(1, tokens + cached, cached));
     if (!rest) return rest;
     add(rest);
   }
