@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <stdexcept>
 
 #include "perf/table/import.hpp"
@@ -46,24 +47,15 @@ struct Store {
   ~Store() { fs::remove_all(path); }
 };
 
-}  // namespace
-
-std::string no_measured_tables() {
-  if (sample().empty()) return "SERVECAST_DATA is not set";
-  if (!fs::exists(sample() / "data")) return sample().string() + " is not there";
-  if (!perf::can_read_parquet()) return "this build has no DuckDB";
-  return {};
-}
-
-std::shared_ptr<const perf::PerfDatabase> measured_tables(const std::string& system,
-                                                          perf::EngineVersion version) {
+std::shared_ptr<const perf::PerfDatabase> opened(const std::string& system,
+                                                 const perf::EngineVersion& version) {
   const Store store(system, std::string(to_string(version.engine)), version.version);
   const auto card = catalog::find_system(system);
   if (!card) throw std::runtime_error(to_text(card.error().front()));
-  const auto opened = perf::PerfDatabase::open(store.path / "out", *card, version);
-  if (!opened) throw std::runtime_error(to_text(opened.error().front()));
+  const auto database = perf::PerfDatabase::open(store.path / "out", *card, version);
+  if (!database) throw std::runtime_error(to_text(database.error().front()));
   // Tables are unpacked when they are asked for, and the store goes: ask now.
-  const perf::PerfDatabase& db = **opened;
+  const perf::PerfDatabase& db = **database;
   for (const perf::Reach reach : {perf::Reach::Own, perf::Reach::All}) {
     db.gemm(reach);
     db.context_attention(reach);
@@ -82,7 +74,25 @@ std::shared_ptr<const perf::PerfDatabase> measured_tables(const std::string& sys
     }
   }
   db.nccl();
-  return *opened;
+  return *database;
+}
+
+}  // namespace
+
+std::string no_measured_tables() {
+  if (sample().empty()) return "SERVECAST_DATA is not set";
+  if (!fs::exists(sample() / "data")) return sample().string() + " is not there";
+  if (!perf::can_read_parquet()) return "this build has no DuckDB";
+  return {};
+}
+
+std::shared_ptr<const perf::PerfDatabase> measured_tables(const std::string& system,
+                                                          const perf::EngineVersion& version) {
+  const std::string engine(to_string(version.engine));
+  static std::map<std::string, std::shared_ptr<const perf::PerfDatabase>> opened_before;
+  auto& known = opened_before[system + " " + engine + " " + version.version];
+  if (!known) known = opened(system, version);
+  return known;
 }
 
 }  // namespace servecast::test

@@ -12,9 +12,10 @@ namespace servecast::test {
 // Why the sample cannot be used here; empty where it can.
 std::string no_measured_tables();
 
-// The tables of one system, engine and version, with what else its operators need. requires:
-// no_measured_tables() is empty. Throws std::runtime_error where they cannot be imported.
+// Imported once in a process. The tables of one system, engine and version, with what else its
+// operators need. requires: no_measured_tables() is empty. Throws std::runtime_error where they
+// cannot be imported.
 std::shared_ptr<const perf::PerfDatabase> measured_tables(const std::string& system,
-                                                          perf::EngineVersion version);
+                                                          const perf::EngineVersion& version);
 
 }  // namespace servecast::test

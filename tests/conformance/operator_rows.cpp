@@ -206,11 +206,8 @@ void check_measured(const Value& row) {
             "bare", "refused", "gemm", "experts", "custom_all_reduce", "nccl", "context_attention",
             "generation_attention"});
   if (const std::string why = no_measured_tables(); !why.empty()) GTEST_SKIP() << why;
-  using Key = std::pair<std::string, std::string>;
-  static std::map<Key, std::shared_ptr<const PerfDatabase>> databases;
-  const std::string system = row.at("system").scalar + "_sxm";
-  auto& database = databases[{system, row.at("version").scalar}];
-  if (!database) database = measured_tables(system, {.version = row.at("version").scalar});
+  const auto database = measured_tables(row.at("system").scalar + "_sxm",
+                                        {catalog::EngineKind::Vllm, row.at("version").scalar});
   const std::map<std::string, DataMode> modes = {
       {"table", DataMode::Table}, {"hybrid", DataMode::Hybrid}, {"empirical", DataMode::Empirical}};
   const Estimator estimator(database->system(),

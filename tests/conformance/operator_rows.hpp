@@ -6,8 +6,9 @@
 
 namespace servecast::test {
 
-void check_operator(const Value& row);   // table `operator`
-void check_measured(const Value& row);   // table `measured`
-void check_dsa_pairs(const Value& row);  // table `dsa_pairs`
+void check_operator(const Value& row);       // table `operator`
+void check_measured(const Value& row);       // table `measured`
+void check_measured_pass(const Value& row);  // table `measured_pass`
+void check_dsa_pairs(const Value& row);      // table `dsa_pairs`
 
 }  // namespace servecast::test

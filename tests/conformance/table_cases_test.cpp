@@ -299,7 +299,7 @@ void run_table(const Value& document) {
       {"kv_events", check_kv_events}, {"acceptance", check_acceptance},
       {"gate", check_gate},           {"rank_defaults", check_rank_defaults},
       {"held", check_held},           {"operator", check_operator},
-      {"measured", check_measured},
+      {"measured", check_measured},   {"measured_pass", check_measured_pass},
       {"dsa_pairs", check_dsa_pairs}};
   const auto check = checks.find(document.at("table").scalar);
   if (check == checks.end()) document.at("table").refuse("unknown kind of table");

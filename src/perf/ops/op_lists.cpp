@@ -217,8 +217,10 @@ class Builder {
   }
 
   OpList shared_expert(double times) const {
+    // In parity, beside sparse attention, every rank is taken to hold the whole shared expert.
+    const bool whole = set_.parity && f_.family == Family::SparseExperts;
     const std::int64_t inter =
-        f_.expert_inter * std::max<std::int64_t>(1, f_.shared_experts) / s_.tp;
+        f_.expert_inter * std::max<std::int64_t>(1, f_.shared_experts) / (whole ? 1 : s_.tp);
     OpList list;
     add(list, "shared_gate_up", gemm(2 * inter, f_.hidden), times);
     add(list, "shared_activation", Elementwise{.in = 2 * inter, .out = inter}, times);
@@ -256,7 +258,11 @@ class Builder {
     }
     logits();
     pipeline();
-    if (set_.engine == catalog::EngineKind::Vllm) add("all_reduce", all_reduce(), 2.0 * layers());
+    // The public estimators add two all-reduces a layer to those that dispatch and combine consist
+    // of; the engine runs one after attention and one after the experts.
+    const bool twice = set_.parity && f_.family == Family::LatentExperts &&
+                       set_.engine == catalog::EngineKind::Vllm;
+    if (twice) add("all_reduce", all_reduce(), 2.0 * layers());
   }
 
   const ModelFacts& f_;

@@ -14,14 +14,14 @@ std::int64_t div_ceil(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-// Attention over tokens of one's own sequence: the part of a mixed pass that is priced apart.
+// The part of a mixed pass that is priced apart. Latent attention as one block is not: the public
+// estimators price it with everything else, over the whole mixed batch as one prompt.
 OpList only_attention(const OpList& list) {
   OpList out;
   for (const OpStep& step : list) {
     const bool attention = std::holds_alternative<ContextAttention>(step.op) ||
                            std::holds_alternative<GenerationAttention>(step.op) ||
-                           std::holds_alternative<DsaModule>(step.op) ||
-                           step.name == "attention_block";
+                           std::holds_alternative<DsaModule>(step.op);
     if (attention) out.push_back(step);
   }
   return out;
@@ -70,8 +70,7 @@ OpResult<OpTime> mixed_pass(const Estimator& estimator, const OpLists& lists,
   const std::int64_t tokens = pass.context_tokens + decoded;
   if (tokens > 0) {
     const std::int64_t cached = pass.prefix * (pass.context_tokens / pass.isl);
-    const auto rest =
-        estimator.time(without_attention(lists.context), prompts(1, tokens + cached, cached));
+    const auto rest = estimator.time(without_attention(lists.context), prompts(1, tokens, cached));
     if (!rest) return rest;
     add(rest);
   }
