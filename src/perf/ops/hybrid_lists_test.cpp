@@ -2,7 +2,6 @@
 #include "perf/ops/hybrid_lists.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -94,8 +93,9 @@ std::shared_ptr<const PerfDatabase> b200_tables(std::string& why) {
   const fs::path from = sample / "b200_sxm";
   why = "no measured tables at " + from.string();
   if (!fs::exists(from)) return nullptr;
-  const fs::path place =
-      fs::temp_directory_path() / ("servecast-hybrid-" + std::to_string(::getpid()));
+  const fs::path place = fs::path(::testing::TempDir()) /
+                         (std::string("servecast-hybrid-") +
+                          ::testing::UnitTest::GetInstance()->current_test_info()->name());
   for (const char* family : {"attention", "gemm", "moe", "comm"}) {
     const fs::path version = fs::path("b200_sxm") / family / "vllm/0.19.0";
     fs::create_directories(place / "in" / version);
