@@ -5,7 +5,8 @@
 set -eu
 cd "$(dirname "$0")/../third_party"
 
-if [ -f node_modules/.package-lock.json ] && [ node_modules/.package-lock.json -nt package-lock.json ]; then
+# What npm installed last is noted in a file that is newer than the lock it came from.
+if [ -n "$(find node_modules/.package-lock.json -newer package-lock.json 2>/dev/null)" ]; then
   exit 0
 fi
 if ! command -v npm >/dev/null 2>&1; then
