@@ -30,6 +30,8 @@ done
 [ -n "$select" ] || select='-LE bare'
 
 tools/setup.sh build test
+command -v npm >/dev/null 2>&1 || tools/setup.sh perfdata
+tools/duckdb.sh
 
 # run_suite PRESET LABELS...: builds everything of a preset and runs its tests; the results go to a JUnit file.
 failed_runs=0

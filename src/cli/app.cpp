@@ -42,6 +42,7 @@ std::unique_ptr<CLI::App> make_app(Action& chosen) {
   add_fit(*app, chosen);
   add_bench_child(*app, chosen);
   add_card(*app, chosen);
+  add_perfdata(*app, chosen);
   add_completion(*app, chosen);
   add_reference(*app, chosen);
   app->footer(kExamples);  // after the subcommands, which would inherit it

@@ -27,6 +27,7 @@ void add_backtest(CLI::App& root, Action& chosen);
 void add_fit(CLI::App& root, Action& chosen);
 void add_bench_child(CLI::App& root, Action& chosen);  // hidden: one timed run
 void add_card(CLI::App& root, Action& chosen);         // hidden: a card of a config.json
+void add_perfdata(CLI::App& root, Action& chosen);
 void add_completion(CLI::App& root, Action& chosen);
 void add_reference(CLI::App& root, Action& chosen);  // hidden: manual page and reference pages
 

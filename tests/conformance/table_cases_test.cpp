@@ -14,6 +14,7 @@
 #include "cache/grouped_gate.hpp"
 #include "conformance/case_yaml.hpp"
 #include "conformance/kv_event_rows.hpp"
+#include "conformance/operator_rows.hpp"
 #include "conformance/register_tests.hpp"
 #include "conformance/text_case.hpp"
 #include "perf/timers.hpp"
@@ -292,23 +293,21 @@ void check_held(const Value& row) {
 void run_table(const Value& document) {
   document.only({"name", "table", "why", "rows"});
   const std::map<std::string, void (*)(const Value&)> checks = {
-      {"random", check_random},
-      {"hashes", check_hashes},
-      {"timer", check_timer},
-      {"arrivals", check_arrivals},
-      {"stop", check_stop},
-      {"mooncake", check_mooncake},
-      {"kv_events", check_kv_events},
-      {"acceptance", check_acceptance},
-      {"gate", check_gate},
-      {"rank_defaults", check_rank_defaults},
-      {"held", check_held}};
+      {"random", check_random},       {"hashes", check_hashes},
+      {"timer", check_timer},         {"arrivals", check_arrivals},
+      {"stop", check_stop},           {"mooncake", check_mooncake},
+      {"kv_events", check_kv_events}, {"acceptance", check_acceptance},
+      {"gate", check_gate},           {"rank_defaults", check_rank_defaults},
+      {"held", check_held},           {"operator", check_operator},
+      {"measured", check_measured},   {"measured_pass", check_measured_pass},
+      {"dsa_pairs", check_dsa_pairs}};
   const auto check = checks.find(document.at("table").scalar);
   if (check == checks.end()) document.at("table").refuse("unknown kind of table");
   ASSERT_FALSE(document.at("rows").list.empty());
   for (const Value& row : document.at("rows").list) {
     SCOPED_TRACE(fmt::format("{}:{}", row.file, row.line));
     check->second(row);
+    if (testing::Test::IsSkipped()) return;
   }
 }
 

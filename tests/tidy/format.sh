@@ -8,6 +8,6 @@ if ! command -v clang-format-19 >/dev/null 2>&1; then
   exit 77
 fi
 cd "$root"
-find . \( -name build -o -name .git -o -name .cache \) -prune -o \
+find . \( -name build -o -name node_modules -o -name .git -o -name .cache \) -prune -o \
   \( -name '*.cpp' -o -name '*.hpp' \) -type f -print0 |
   xargs -0 -r clang-format-19 --dry-run -Werror

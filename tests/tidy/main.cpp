@@ -26,10 +26,11 @@ std::string read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// What a build, an editor or a run leaves in the working tree.
+// What a build, an installation, an editor or a run leaves in the working tree.
 bool is_ours(const fs::path& path) {
   const std::string name = path.filename().string();
   if (name == ".git" || name == ".cache" || name == ".vscode" || name == ".idea") return false;
+  if (name == "node_modules") return false;
   return name != "build" && name != "servecast-output" && name != "compile_commands.json";
 }
 

@@ -8,7 +8,7 @@ if ! command -v shellcheck >/dev/null 2>&1; then
   exit 77
 fi
 cd "$root"
-scripts=$(find . \( -name build -o -name .git -o -name .cache \) -prune -o \
+scripts=$(find . \( -name build -o -name node_modules -o -name .git -o -name .cache \) -prune -o \
   \( -name '*.sh' -o -path ./.ci/run \) -type f -print)
 [ -n "$scripts" ] || { echo "no script found under $root"; exit 1; }
 echo "$scripts" | xargs shellcheck -S warning
