@@ -13,6 +13,14 @@ std::string_view to_string(Provenance provenance) {
       return "polynomial";
     case Provenance::Analytic:
       return "analytic";
+    case Provenance::Table:
+      return "table";
+    case Provenance::Hybrid:
+      return "hybrid";
+    case Provenance::Empirical:
+      return "empirical";
+    case Provenance::Sol:
+      return "sol";
   }
   check_failed("provenance is one of its enumerators", __FILE__, __LINE__);
 }

@@ -63,7 +63,15 @@ struct StepTime {
 };
 
 // Where a duration comes from; stands in the report as `provenance`.
-enum class Provenance : std::uint8_t { Fixed, Polynomial, Analytic };
+enum class Provenance : std::uint8_t {
+  Fixed,
+  Polynomial,
+  Analytic,
+  Table,      // measured operators
+  Hybrid,     // measured operators, formulas where the tables end
+  Empirical,  // physical bounds at learned efficiencies
+  Sol,        // physical bounds
+};
 std::string_view to_string(Provenance provenance);
 
 // Decode passes of one rank with a fixed batch; the context grows by one token a request and pass.

@@ -119,7 +119,7 @@ std::int64_t expert_tokens(const Experts& op, const OpShape& q) {
 double around_attention_ms(const ContextAttention& op, const OpShape& q,
                            const catalog::SystemCard& system, bool parity, bool bound_only) {
   // Bytes of one token's queries and of its keys or values, in two-byte numbers.
-  const double tokens = parity ? 1.0 : real(q.batch) * q.length;
+  const double tokens = parity ? 1.0 : real(q.tokens);
   const double queries = tokens * real(op.heads * op.head_dim);
   const double keys = tokens * real(op.kv_heads * op.head_dim);
   const auto ms = [&](double bytes) {
@@ -208,7 +208,11 @@ OpResult<OpTime> TableTime::time(const ContextAttention& op, const OpShape& q) c
   });
   auto time = of(sample, "context_attention", key, database_);
   if (!time) return time;
-  const double share = (full * full - q.prefix * q.prefix) / (full * full);
+  // Under a window work grows with the new tokens, not with the square; the public estimators do
+  // not say so.
+  const bool windowed = !parity_ && op.window > 0 && full > real(op.window);
+  const double share =
+      windowed ? q.length / full : (full * full - q.prefix * q.prefix) / (full * full);
   const OpTime around{around_attention_ms(op, q, system_, parity_, false), 0.0,
                       TimeSource::Empirical};
   return share * *time + around;
