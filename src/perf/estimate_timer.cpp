@@ -45,8 +45,9 @@ class OperatorTimer final : public EstimateTimer {
     return t;
   }
 
-  void decode_run(std::uint32_t requests, std::uint64_t context, std::uint64_t,
-                  std::span<Duration> out) const override {
+  void decode_run(const DecodeRun& run, std::span<Duration> out) const override {
+    const std::uint32_t requests = run.requests;
+    std::uint64_t context = run.context;
     if (requests == 0) {
       std::fill(out.begin(), out.end(), Duration{});
       return;

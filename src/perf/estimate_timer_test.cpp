@@ -50,7 +50,7 @@ TEST(EstimateTimer, RunEqualsSinglePassesToTheNanosecond) {
     for (const std::uint64_t start : {1ULL, 1000ULL, 8190ULL, 131070ULL}) {
       std::vector<Duration> run(40);
       const std::uint64_t context = start * requests + requests / 2;
-      timer->decode_run(requests, context, 1, run);
+      timer->decode_run({.requests = requests, .context = context, .capacity_tokens = 1}, run);
       for (std::size_t i = 0; i < run.size(); ++i) {
         const StepShape one{.decode_requests = requests, .decode_context = context + i * requests};
         EXPECT_EQ(run[i], timer->time(one).decode) << requests << " " << start << " " << i;

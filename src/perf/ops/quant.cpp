@@ -52,12 +52,25 @@ Quant quant_of(catalog::Precision precision) {
       return Quant::Bfloat16;
     case catalog::Precision::Fp8:
       return Quant::Fp8;
+    case catalog::Precision::Fp8Static:
+      return Quant::Fp8Static;
     case catalog::Precision::Fp8Block:
+    case catalog::Precision::Mxfp8:
       return Quant::Fp8Block;
+    case catalog::Precision::Int8:
+      return Quant::Int8Wo;
+    case catalog::Precision::Int4:
+      return Quant::Int4Wo;
+    case catalog::Precision::Int4Fp8:
+      return Quant::W4afp8;
     case catalog::Precision::Nvfp4:
       return Quant::Nvfp4;
+    case catalog::Precision::Nvfp4Weights:
+      return Quant::Nvfp4Wo;
     case catalog::Precision::Mxfp4:
       return Quant::W4a16Mxfp4;
+    case catalog::Precision::Mxfp4Mxfp8:
+      return Quant::W4a8Mxfp4Mxfp8;
   }
   return Quant::Bfloat16;
 }
