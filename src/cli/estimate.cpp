@@ -25,7 +25,7 @@ constexpr std::uint32_t kBatch = 128;
 
 struct EstimateOptions {
   InputOptions input;
-  std::string model, system;
+  std::string model, system, version;
   std::vector<std::pair<const char*, std::string>> fields;  // path in the configuration, value
   std::optional<std::uint32_t> input_tokens, output_tokens, batch;
   std::string format = "table";
@@ -58,6 +58,8 @@ InputOptions input_of(const EstimateOptions& options) {
     if (!options.system.empty())
       sets.push_back("engine.hardware=" + config::yaml_text(options.system));
   }
+  if (!options.version.empty())
+    sets.push_back("engine.backend_version=" + config::yaml_text(options.version));
   for (const auto& [path, value] : options.fields) {
     if (!value.empty()) sets.push_back(fmt::format("{}={}", path, value));
   }
@@ -140,7 +142,8 @@ void add_placement_options(CLI::App& app, EstimateOptions& options) {
   for (const Field& field : kFields) {
     auto& [path, value] = options.fields.emplace_back(field.path, std::string());
     CLI::Option& option = *app.add_option(field.flag, value, field.help)->type_name(field.type);
-    if (std::string(field.type) != "N") take_one_of(option, field.type);
+    if (std::string_view(field.type).find('|') != std::string_view::npos)
+      take_one_of(option, field.type);
   }
 }
 
@@ -155,6 +158,8 @@ void add_estimate(CLI::App& root, Action& chosen) {
       ->type_name("NAME");
   app.add_option("--system", options->system, "The system")->type_name("NAME");
   add_placement_options(app, *options);
+  app.add_option("--backend-version", options->version, "Version of the engine, such as 0.19.0")
+      ->type_name("VERSION");
   const auto count = [&](const char* flag, std::optional<std::uint32_t>& value, const char* help) {
     app.add_option(flag, value, help)
         ->type_name("N")

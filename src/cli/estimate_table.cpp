@@ -159,12 +159,13 @@ void append_passes(std::string& out, const Estimate& found, Detail detail) {
               *found.decode, detail);
 }
 
-// "kind=dense engine=vllm", "always".
+// "kind=dense engine=vllm", "always". An empty version is one that is not known.
 std::string when_text(const catalog::Effect& effect) {
   if (effect.when.empty()) return "always";
   std::vector<std::string> terms;
   for (const auto& [label, value] : effect.when)
-    terms.push_back(fmt::format("{}={}", to_string(label), printable(value)));
+    terms.push_back(
+        fmt::format("{}={}", to_string(label), value.empty() ? "(not known)" : printable(value)));
   return fmt::format("{}", fmt::join(terms, " "));
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -179,6 +180,22 @@ TEST(Estimate, TellsSupportAndIntervalOfTheStepModel) {
   const Estimate none = estimate(config).value();
   EXPECT_EQ(none.evidence->support, fit::Support::None);
   EXPECT_FALSE(none.evidence->interval);
+}
+
+// The parts are those of the model that the passes are timed by, also of one in a file.
+TEST(Estimate, DividesPassesByTheStepModelOfAFile) {
+  catalog::StepModel model = catalog::shipped_step_model();
+  for (catalog::Effect& effect : model.effects) {
+    if (effect.coefficient == catalog::Coefficient::HostPerPass) effect.factor = 50.0;
+  }
+  const std::string path = testing::TempDir() + "estimate-step-model.json";
+  std::ofstream(path) << to_json(model);
+  const Estimate found =
+      estimate(config_of({.timing = "type: default, step_model: " + path})).value();
+  const perf::PartTime& host = found.decode->parts.front();
+  EXPECT_EQ(host.name, perf::PartName::HostAndLaunches);
+  EXPECT_GT(to_ms(host.time), 50.0);
+  EXPECT_LT(to_ms(host.time), 54.0);
 }
 
 TEST(Estimate, ListsEffectsWhoseProductIsTheCoefficient) {

@@ -143,16 +143,13 @@ perf::Breakdown part_times(const Estimate& found, const std::optional<perf::Pass
   return {.total = total, .bound_ms = perf::bound_ms(peak, shape)};
 }
 
-void set_times(const Config& config, Estimate& found) {
+void set_times(Estimate& found) {
   const perf::Placement& placement = found.deployed.placement;
   found.times = perf::static_times(*found.deployed.deployment.timer, found.batch);
   std::optional<perf::PassCost> cost;
-  if (config.engine.timing.kind == config::Timing::Kind::Default) {
-    const catalog::StepModel& model = config.engine.timing.step_model
-                                          ? *config.engine.timing.step_model
-                                          : catalog::shipped_step_model();
-    cost = perf::pass_cost_of(placement, perf::Coefficients(model, perf::labels_of(placement)));
-    found.evidence = evidence_of(model, placement);
+  if (const auto& model = found.deployed.step_model) {
+    cost = perf::pass_cost_of(placement, perf::Coefficients(*model, perf::labels_of(placement)));
+    found.evidence = evidence_of(*model, placement);
   }
   const perf::PassCost peak = perf::peak_cost_of(placement);
   found.prefill = part_times(found, cost, peak, perf::prefill_shape(found.batch));
@@ -203,7 +200,7 @@ Result<Estimate> estimate(const Config& config) {
   set_room(found);
   if (const auto problem = room_problem(config, found)) return fail(*problem);
   add_warnings(config, found);
-  set_times(config, found);
+  set_times(found);
   return found;
 }
 

@@ -71,6 +71,11 @@ TEST(Deployment, CountsWorkersAndTheirGpus) {
 }
 
 // bugs.md, product.md 23.29: attention data parallelism is in the GPUs of a worker once.
+TEST(Deployment, TellsTheTimerTheVersionOfTheEngine) {
+  EXPECT_EQ(deployed({"engine.backend_version=0.19.0"})->placement.engine_version, "0.19.0");
+  EXPECT_EQ(deployed({})->placement.engine_version, "");
+}
+
 TEST(Deployment, CountsTheGpusOfAttentionDataRanksOnce) {
   const auto result =
       deployed({"engine.model=Qwen3-30B-A3B",

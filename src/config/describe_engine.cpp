@@ -306,7 +306,6 @@ void describe_worker(Fields& f, Engine& engine) {
 
 // Fields of upstream configurations whose subject this version does not model.
 void describe_later(Fields& f) {
-  f.later("backend_version", "", "choosing an engine version is not supported yet");
   f.later("kv_transfer", "",
           "goes only with engine.mode: disaggregated, which is not supported yet");
   f.later("enable_eplb", "false", "expert load balancing is not supported yet");
