@@ -148,6 +148,9 @@ Answerable<perf::Precisions> precisions_of(const MeasuredRow& row, const catalog
     const bool by_block =
         own.attention == Precision::Fp8Block || row.linear_precision == "fp8_block";
     const Precision fp8 = by_block ? Precision::Fp8Block : Precision::Fp8;
+    // Llama 4 is published with its routed experts quantised and nothing else.
+    if (model.architecture.starts_with("Llama4"))
+      return perf::Precisions{.experts = fp8, .kv_cache = cache(fp8)};
     return perf::Precisions{.attention = fp8,
                             .dense = fp8,
                             .shared_experts = fp8,

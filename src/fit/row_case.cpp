@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "fit/offline.hpp"
 #include "perf/memory.hpp"
 #include "scheduler/rank_config.hpp"
 #include "workload/spec.hpp"
@@ -18,7 +19,6 @@ using catalog::EngineKind;
 using workload::Length;
 using workload::Load;
 
-constexpr std::uint32_t kOfflineRequests = 1024;
 constexpr std::uint32_t kOpenLoopRequests = 200;
 constexpr std::uint32_t kRequestsPerPlace = 10;  // realdata.md 2.2
 constexpr std::uint32_t kHeldPasses = 30;        // TensorRT-LLM's batching of context requests
@@ -65,7 +65,7 @@ std::optional<workload::Spec> traffic_of(const JudgedRow& judged) {
   Load load{.kind = Load::Kind::Concurrency, .concurrency = places};
   if (judged.protocol == Protocol::Static) requests = places;
   if (judged.protocol == Protocol::Offline) {
-    requests = row.requests.value_or(kOfflineRequests);
+    requests = row.requests.value_or(offline_requests(*row.input_tokens, *row.output_tokens));
     load.concurrency = static_cast<std::uint32_t>(requests);
   }
   if (judged.protocol == Protocol::OpenLoop) {
@@ -88,14 +88,16 @@ std::uint32_t requests_per_rank(const workload::Spec& traffic, std::uint32_t ran
 }
 
 void set_scheduler(const JudgedRow& judged, const workload::Spec& traffic, config::Engine& engine) {
-  constexpr std::uint32_t kSeats = 256;  // of each engine, unless the run needs more
+  constexpr std::uint32_t kSeats = 256;          // of each engine, unless the run needs more
+  constexpr std::uint32_t kOfflineSeats = 2048;  // where throughput alone counts
   constexpr std::uint32_t kVllmTokens = 8192, kTrtllmTokens = 8192, kSglangTokens = 16384;
   scheduler::RankConfig& rank = engine.rank;
   const auto& source = std::get<workload::SyntheticSource>(traffic.source);
   const std::uint32_t seats = requests_per_rank(traffic, engine.parallelism.attention_data);
   const std::uint32_t prompt = longest(source.input);
   rank.prefix_caching = false;
-  rank.max_sequences = judged.row.max_sequences.value_or(std::max(seats, kSeats));
+  rank.max_sequences = judged.row.max_sequences.value_or(
+      judged.protocol == Protocol::Offline ? kOfflineSeats : std::max(seats, kSeats));
   switch (engine.backend) {
     case EngineKind::Vllm:
       rank.block_tokens = 16;
@@ -171,6 +173,8 @@ tl::expected<RowCase, NoCase> case_of(const JudgedRow& judged, const StepModelPo
   RealWidths widths = real_widths(row.widths, model->experts() != nullptr);
   if (!widths.impossible.empty())
     return tl::unexpected(NoCase{Status::Impossible, std::move(widths.impossible)});
+  if (judged.protocol == Protocol::Offline && *engine == EngineKind::TensorRtLlm)
+    widths.parallelism = offline_widths(widths.parallelism, model->experts() != nullptr);
   const auto precisions = precisions_of(row, *model, *system, *engine, widths.parallelism);
   if (!precisions) return tl::unexpected(unanswerable(precisions.error()));
   auto traffic = traffic_of(judged);
@@ -188,10 +192,15 @@ tl::expected<RowCase, NoCase> case_of(const JudgedRow& judged, const StepModelPo
   of.context_length = context_of(row, *traffic, *model);
   of.capacity.memory_fraction = row.memory_fraction.value_or(memory_fraction_of(*engine));
   set_scheduler(judged, *traffic, of);
+  const std::uint32_t streams =
+      judged.protocol == Protocol::Offline ? widths.parallelism.pipeline : 1;
+  of.replicas = streams;
   made.config.traffic = std::move(*traffic);
   auto deployed = config::deploy(made.config);
   if (!deployed) return tl::unexpected(refused(deployed.error().front()));
   made.deployed = std::move(*deployed);
+  made.streams = streams;
+  made.deployed.deployment.rank.blocks /= streams;
   return made;
 }
 

@@ -82,6 +82,8 @@ void read_notes(MeasuredRow& row) {
   take(notes, "num_spec", row.nextn);
   if (!row.nextn && (setting(notes, "spec") == "none" || setting(notes, "mtp") == "off"))
     row.nextn = 0;
+  // The first sweeps had no run with drafts: only its disaggregated rows say so ("mtp=off").
+  if (!row.nextn && contains(notes, "InferenceMAX official sweep snapshot 2025-11")) row.nextn = 0;
   read_gpus(row);
 }
 
