@@ -88,6 +88,7 @@ Precision fp8_of_experts(const catalog::ModelCard& model, const perf::Parallelis
 Precision kv_of(const catalog::ModelCard& model, EngineKind engine, bool blackwell,
                 Precision narrowest) {
   if (narrowest == Precision::Bfloat16) return Precision::Bfloat16;
+  if (narrowest == Precision::Mxfp4 && !blackwell) return Precision::Bfloat16;
   const bool latent = model.mixer<catalog::LatentAttention>() != nullptr;
   if (engine == EngineKind::Sglang)
     return blackwell && latent ? Precision::Fp8 : Precision::Bfloat16;

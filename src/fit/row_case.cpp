@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "fit/kv_groups.hpp"
 #include "fit/offline.hpp"
 #include "perf/memory.hpp"
 #include "scheduler/rank_config.hpp"
@@ -139,7 +140,7 @@ std::uint32_t context_of(const MeasuredRow& row, const workload::Spec& traffic,
 
 // What these servers were started with, not the engines' defaults: only so do the rows fit whose
 // memory was full.
-double memory_fraction_of(EngineKind engine) {
+double memory_fraction_of(EngineKind engine, Protocol protocol) {
   switch (engine) {
     case EngineKind::Vllm:
       return 0.92;
@@ -148,7 +149,7 @@ double memory_fraction_of(EngineKind engine) {
     case EngineKind::TensorRtLlm:
       break;
   }
-  return 0.9;
+  return protocol == Protocol::Offline ? 0.95 : 0.9;
 }
 
 NoCase unanswerable(std::string reason) {
@@ -190,11 +191,19 @@ tl::expected<RowCase, NoCase> case_of(const JudgedRow& judged, const StepModelPo
   of.parallelism = widths.parallelism;
   of.precisions = *precisions;
   of.context_length = context_of(row, *traffic, *model);
-  of.capacity.memory_fraction = row.memory_fraction.value_or(memory_fraction_of(*engine));
+  of.capacity.memory_fraction =
+      row.memory_fraction.value_or(memory_fraction_of(*engine, judged.protocol));
   set_scheduler(judged, *traffic, of);
   const std::uint32_t streams =
       judged.protocol == Protocol::Offline ? widths.parallelism.pipeline : 1;
   of.replicas = streams;
+  if (*engine == EngineKind::Vllm && !of.rank.speculation && of.parallelism.pipeline == 1)
+    of.grouped.groups = kv_groups_of({.model = *model,
+                                      .system = *system,
+                                      .engine = *engine,
+                                      .parallelism = of.parallelism,
+                                      .precisions = of.precisions.value()},
+                                     of.rank.block_tokens);
   made.config.traffic = std::move(*traffic);
   auto deployed = config::deploy(made.config);
   if (!deployed) return tl::unexpected(refused(deployed.error().front()));
