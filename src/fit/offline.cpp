@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "perf/memory.hpp"
+
 namespace servecast::fit {
 namespace {
 
@@ -43,6 +45,15 @@ perf::Parallelism offline_widths(const perf::Parallelism& filed, bool has_expert
   ran.moe_tensor = 1;
   ran.moe_expert = ran.attention_data;
   return ran;
+}
+
+std::uint32_t likely_tensor(const perf::Placement& placement, std::uint32_t gpus) {
+  constexpr double kWeightsShare = 0.55;
+  const double weights = static_cast<double>(perf::weight_bytes(placement));
+  const double memory = kWeightsShare * static_cast<double>(placement.system.memory_bytes);
+  std::uint32_t tensor = 1;
+  while (weights > memory * tensor && tensor * 2 <= gpus) tensor *= 2;
+  return tensor;
 }
 
 }  // namespace servecast::fit

@@ -16,4 +16,8 @@ std::uint32_t offline_requests(std::uint32_t input_tokens, std::uint32_t output_
 // experts spread over the same.
 perf::Parallelism offline_widths(const perf::Parallelism& filed, bool has_experts);
 
+// Where nothing says how many GPUs a worker has: the fewest tensor ranks, a power of two up to
+// `gpus`, whose memory the weights fill to half or so; KV needs the rest. `placement` has one rank.
+std::uint32_t likely_tensor(const perf::Placement& placement, std::uint32_t gpus);
+
 }  // namespace servecast::fit
