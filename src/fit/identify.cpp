@@ -48,12 +48,28 @@ std::vector<std::string> spellings_of(std::string_view written) {
   return names;
 }
 
+// Benchmarks write "llama3.1-8b", "llama3_1-70b-fp8_dyn" and "LLaMA-7B" for what a publisher names
+// in full.
+std::string short_name(std::string_view written) {
+  std::string name = lower(written);
+  if (name == "llama-7b") return "meta-llama/Llama-2-7b-hf";  // TensorRT-LLM's first tables
+  for (const std::string_view ending : {"-edge", "-fp8_", "-99"}) {
+    if (const auto at = name.find(ending); at != std::string::npos) name.resize(at);
+  }
+  std::replace(name.begin(), name.end(), '_', '.');
+  if (name.starts_with("llama") && name.size() > 5 && std::isdigit(name[5]) != 0)
+    name.insert(5, 1, '-');
+  if (name.starts_with("mixtral")) name += "-v0.1";
+  return name;
+}
+
 // Words of a GPU's name that tell memory, maker or casing, not which GPU it is.
 bool is_decoration(std::string_view word) {
-  constexpr std::array<std::string_view, 6> kWords{"nvidia",    "amd",    "instinct",
-                                                   "blackwell", "server", "edition"};
+  constexpr std::array<std::string_view, 11> kWords{
+      "nvidia",  "amd",         "instinct", "geforce", "blackwell", "server",
+      "edition", "virtualized", "cts",      "nps1",    "spx"};
   if (std::find(kWords.begin(), kWords.end(), word) != kWords.end()) return true;
-  return word.ends_with("gb") || word.starts_with("hbm");
+  return word.ends_with("gb") || word.starts_with("hbm") || word == "750w";
 }
 
 std::string gpu_name(std::string_view written) {
@@ -88,6 +104,7 @@ Precision fp8_of_experts(const catalog::ModelCard& model, const perf::Parallelis
 Precision kv_of(const catalog::ModelCard& model, EngineKind engine, bool blackwell,
                 Precision narrowest) {
   if (narrowest == Precision::Bfloat16) return Precision::Bfloat16;
+  if (narrowest == Precision::Mxfp4 && !blackwell) return Precision::Bfloat16;
   const bool latent = model.mixer<catalog::LatentAttention>() != nullptr;
   if (engine == EngineKind::Sglang)
     return blackwell && latent ? Precision::Fp8 : Precision::Bfloat16;
@@ -112,6 +129,7 @@ Answerable<catalog::ModelCard> model_of(std::string_view written) {
   for (const std::string& name : spellings_of(written)) {
     if (auto card = catalog::find_model(name)) return std::move(*card);
   }
+  if (auto card = catalog::find_model(short_name(written))) return std::move(*card);
   return tl::unexpected(fmt::format("no card of model {}", written));
 }
 
@@ -131,7 +149,10 @@ Answerable<perf::Precisions> precisions_of(const MeasuredRow& row, const catalog
   const auto cache = [&](Precision narrowest) {
     return kv_of(model, engine, blackwell, narrowest);
   };
-  const std::string precision = lower(row.precision);
+  std::string precision = lower(row.precision);
+  // Submissions keep to the narrowest weights that the GPU multiplies.
+  if (precision.empty() && row.is_submission)
+    precision = system.flops_per_s.fp4 ? "fp4" : system.flops_per_s.fp8 ? "fp8" : "bf16";
   const catalog::WeightPrecision& own = model.precision;
   const bool has_experts = model.experts() != nullptr;
   if (precision.empty() || precision.starts_with("mxfp4") ||
@@ -148,6 +169,9 @@ Answerable<perf::Precisions> precisions_of(const MeasuredRow& row, const catalog
     const bool by_block =
         own.attention == Precision::Fp8Block || row.linear_precision == "fp8_block";
     const Precision fp8 = by_block ? Precision::Fp8Block : Precision::Fp8;
+    // Llama 4 is published with its routed experts quantised and nothing else.
+    if (model.architecture.starts_with("Llama4"))
+      return perf::Precisions{.experts = fp8, .kv_cache = cache(fp8)};
     return perf::Precisions{.attention = fp8,
                             .dense = fp8,
                             .shared_experts = fp8,

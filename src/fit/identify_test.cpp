@@ -67,6 +67,14 @@ TEST(Identify, Fp8HasBlocksWhereTheCheckpointHas) {
   EXPECT_EQ(precisions("Llama-3.1-8B", "fp8", EngineKind::Vllm).dense, Precision::Fp8);
 }
 
+TEST(Identify, Llama4HasFp8InItsRoutedExpertsOnly) {
+  const perf::Precisions maverick =
+      precisions("Llama-4-Maverick-17B-128E-Instruct", "fp8", EngineKind::TensorRtLlm);
+  EXPECT_EQ(maverick.experts, Precision::Fp8);
+  EXPECT_EQ(maverick.shared_experts, Precision::Bfloat16);
+  EXPECT_EQ(maverick.attention, Precision::Bfloat16);
+}
+
 TEST(Identify, SglangKeepsABfloat16CacheWithFp8Weights) {
   EXPECT_EQ(precisions("DeepSeek-R1", "fp8", EngineKind::Sglang).kv_cache, Precision::Bfloat16);
   EXPECT_EQ(precisions("DeepSeek-R1", "fp8", EngineKind::Vllm).kv_cache, Precision::Fp8);

@@ -20,6 +20,9 @@ struct RowCase {
   config::Config config = {};
   config::Deployed deployed = {};
   std::string repaired = {};  // of RealWidths
+  // Micro-batches that fill a pipeline. Passes of one worker do not overlap in a replay, so each
+  // micro-batch is a worker of its own on the same GPUs, with its share of the memory.
+  std::uint32_t streams = 1;
 };
 
 struct NoCase {

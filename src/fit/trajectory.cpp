@@ -118,6 +118,7 @@ Result<Trajectory> run_row(const RowCase& made, const TrajectoryOptions& options
                  {},
                  ""});
   run.totals = std::move(*totals);
+  run.streams = made.streams;
   count_awaiting(run);
   return run;
 }
@@ -134,7 +135,8 @@ Figures figures_of(const Trajectory& trajectory) {
   }
   const replay::RunTotals& totals = trajectory.totals;
   const double seconds = ms(totals.end - totals.first_arrival) / 1e3;
-  const double gpus = static_cast<double>(totals.workers) * totals.gpus_per_worker;
+  const double gpus =
+      static_cast<double>(totals.workers) * totals.gpus_per_worker / trajectory.streams;
   Figures figures{.ttft_ms = mean(ttft),
                   .ttft_p50_ms = middle(ttft),
                   .tpot_ms = mean(tpot),

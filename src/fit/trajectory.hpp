@@ -39,6 +39,7 @@ struct Trajectory {
   std::vector<Milestones> requests = {};  // in order of completion
   std::vector<PassShape> passes = {};     // in order of (end, rank), if asked for
   replay::RunTotals totals = {};
+  std::uint32_t streams = 1;  // of RowCase: so many workers share their GPUs
 };
 
 struct TrajectoryOptions {

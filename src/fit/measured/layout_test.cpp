@@ -64,6 +64,17 @@ TEST(Layout, TensorCountsAllGpusWhereAttentionIsDataParallel) {
   EXPECT_EQ(rows->at(0).widths.moe_tensor, 1U);
 }
 
+TEST(Layout, TheFirstSweepsHadNoDrafts) {
+  MeasuredRow row;
+  row.notes = "InferenceMAX official sweep snapshot 2025-11-13; lengths ~U[0.8L,L]";
+  read_notes(row);
+  EXPECT_EQ(row.nextn, 0U);
+  row = {};
+  row.notes = "InferenceX dashboard export 2026-06";
+  read_notes(row);
+  EXPECT_EQ(row.nextn, std::nullopt);
+}
+
 TEST(Layout, NamesOfEnginesWithAFlavourAreTheEngines) {
   MeasuredRow row;
   for (const auto& [written, engine] : {std::pair{"trtllm-pytorch", "trtllm"},

@@ -47,6 +47,9 @@ struct MeasuredRow {
   // Engine settings; nothing: those of the protocol.
   std::optional<std::uint32_t> max_sequences, max_batched_tokens, max_model_len;
   std::optional<double> memory_fraction;
+  // Of MLPerf: lengths are means of a data set, the widths of a worker and the precision are not
+  // recorded, `gpus` and `rate` are those of all workers.
+  bool is_submission = false;
   // The first field that says how to run the row and cannot be read: "tensor is '2TP', not ...".
   std::string unreadable = {};
 

@@ -21,8 +21,12 @@ std::optional<Number> number(std::string_view text) {
   return value;
 }
 
-// "1024" and, as spreadsheets write it, "1024.0".
+// "1024" and, as spreadsheets write it, "1024.0"; of a data set whose lengths differ the mean, as
+// "openorca mean~294".
 std::optional<std::uint32_t> whole(std::string_view text) {
+  constexpr std::string_view kMean = "mean~";
+  if (const auto at = text.find(kMean); at != std::string_view::npos)
+    text.remove_prefix(at + kMean.size());
   if (text.ends_with(".0")) text.remove_suffix(2);
   return number<std::uint32_t>(text);
 }
