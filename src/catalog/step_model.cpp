@@ -61,6 +61,7 @@ Effect read_effect(Fields& at) {
     if (label && when.has(key.c_str()))
       effect.when.emplace_back(*label, when.any_text(key.c_str()));
   }
+  std::sort(effect.when.begin(), effect.when.end());
   for (const std::string_view name : kLabelNames) (void)when.has(std::string(name).c_str());
   when.finish();
   effect.prior = positive(at, "prior");

@@ -75,7 +75,7 @@ struct LabelValues {
 // A factor that applies where every label has the value given.
 struct Effect {
   Coefficient coefficient = Coefficient::HostPerPass;
-  std::vector<std::pair<Label, std::string>> when = {};
+  std::vector<std::pair<Label, std::string>> when = {};  // in order of the labels
   double prior = 1.0;         // before measurements, > 0
   double prior_spread = 0.1;  // standard deviation of its logarithm, > 0
   double factor = 1.0;        // after them

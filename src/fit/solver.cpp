@@ -53,6 +53,7 @@ void expand(const std::vector<const FitRow*>& rows, catalog::StepModel& model) {
                     .spread = deviation.spread};
       for (const catalog::Label label : deviation.by)
         effect.when.emplace_back(label, row->labels[label]);
+      std::sort(effect.when.begin(), effect.when.end());
       fresh.emplace(key_of(effect), std::move(effect));
     }
   }

@@ -116,6 +116,15 @@ TEST(Solver, LeavesAModelThatFitsAsItIs) {
     EXPECT_NEAR(after.effects[i].factor / before.effects[i].factor, 1.0, 1e-4);
 }
 
+TEST(Solver, KnowsItsOwnEffectsAgain) {
+  const auto rows = synthetic_rows([](const FitRow&, perf::Coefficients&) {});
+  const catalog::StepModel& before = catalog::shipped_step_model();
+  const catalog::StepModel once = fit_model(pointers(rows), before, {.iterations = 1});
+  const catalog::StepModel read = *catalog::parse_step_model(to_json(once), "once.json");
+  EXPECT_EQ(fit_model(pointers(rows), read, {.iterations = 1}).effects.size(),
+            once.effects.size());
+}
+
 TEST(Solver, GivesTheSameBytesForAnyNumberOfThreads) {
   const auto rows = synthetic_rows([](const FitRow&, perf::Coefficients& c) {
     c.set(Coefficient::PerSequence, 2 * c[Coefficient::PerSequence]);
