@@ -76,9 +76,9 @@ struct LabelValues {
 struct Effect {
   Coefficient coefficient = Coefficient::HostPerPass;
   std::vector<std::pair<Label, std::string>> when = {};  // in order of the labels
-  double prior = 1.0;         // before measurements, > 0
-  double prior_spread = 0.1;  // standard deviation of its logarithm, > 0
-  double factor = 1.0;        // after them
+  double prior = 1.0;                                    // before measurements, > 0
+  double prior_spread = 0.1;                             // standard deviation of its logarithm, > 0
+  double factor = 1.0;                                   // after them
   double spread = 0.1;
   std::uint32_t rows = 0;  // measured rows that it applied to
 

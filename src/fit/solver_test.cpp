@@ -121,8 +121,7 @@ TEST(Solver, KnowsItsOwnEffectsAgain) {
   const catalog::StepModel& before = catalog::shipped_step_model();
   const catalog::StepModel once = fit_model(pointers(rows), before, {.iterations = 1});
   const catalog::StepModel read = *catalog::parse_step_model(to_json(once), "once.json");
-  EXPECT_EQ(fit_model(pointers(rows), read, {.iterations = 1}).effects.size(),
-            once.effects.size());
+  EXPECT_EQ(fit_model(pointers(rows), read, {.iterations = 1}).effects.size(), once.effects.size());
 }
 
 TEST(Solver, GivesTheSameBytesForAnyNumberOfThreads) {
