@@ -72,6 +72,11 @@ TEST(Offline, ASubmissionFillsItsGpusWithTheSmallestWorkers) {
   EXPECT_EQ(h100->config.engine.precisions->dense, catalog::Precision::Fp8);
   EXPECT_EQ(h100->config.traffic.stop.count, 12000U);
   EXPECT_EQ(std::get<workload::SyntheticSource>(h100->config.traffic.source).output.max, 255U);
+  row.rate = "90";
+  row.protocol = "open_loop";
+  const auto server = case_of(judged(row));
+  EXPECT_EQ(server->config.traffic.stop.count, 54000U);  // ten minutes
+  EXPECT_EQ(server->config.engine.rank.max_sequences, 2048U);
   row.system = "b200";
   const auto b200 = case_of(judged(row));
   EXPECT_EQ(b200->config.engine.parallelism.tensor, 1U);
