@@ -52,7 +52,9 @@ std::vector<std::string> spellings_of(std::string_view written) {
 // in full.
 std::string short_name(std::string_view written) {
   std::string name = lower(written);
-  if (name == "llama-7b") return "meta-llama/Llama-2-7b-hf";  // TensorRT-LLM's first tables
+  // TensorRT-LLM's first tables and MLPerf.
+  if (name == "llama-7b") return "meta-llama/Llama-2-7b-hf";
+  if (name == "llama-70b" || name.starts_with("llama2-70b")) return "meta-llama/Llama-2-70b-hf";
   for (const std::string_view ending : {"-edge", "-fp8_", "-99"}) {
     if (const auto at = name.find(ending); at != std::string::npos) name.resize(at);
   }

@@ -22,6 +22,9 @@ TEST(Identify, ModelNamesMayCarryFormatReleaseAndAnotherPublisher) {
   EXPECT_EQ(model_name("Qwen/Qwen3-8B-FP8-dynamic"), "Qwen/Qwen3-8B");
   EXPECT_EQ(model_name("nvidia/Llama-3.1-8B-Instruct-FP8"), "nvidia/Llama-3.1-8B-Instruct-FP8");
   EXPECT_EQ(model_name("gpt-oss-120b"), "openai/gpt-oss-120b");
+  EXPECT_EQ(model_name("llama3_1-70b-fp8_dyn"), "meta-llama/Llama-3.1-70B");
+  EXPECT_EQ(model_name("llama2-70b-99.9"), "meta-llama/Llama-2-70b-hf");
+  EXPECT_EQ(model_name("mixtral-8x7b"), "mistralai/Mixtral-8x7B-v0.1");
   EXPECT_EQ(model_name("no/such-model"), "no card of model no/such-model");
 }
 
@@ -31,6 +34,8 @@ TEST(Identify, GpuNamesMayCarryMemoryAndMaker) {
         {"H200-SXM-141GB", "h200_sxm"},
         {"b200_sxm", "b200_sxm"},
         {"RTX PRO 6000 Blackwell Server Edition", "rtx_pro_6000_server"},
+        {"MI300X-NPS1-SPX-192GB-750W", "mi300x"},
+        {"Virtualized NVIDIA H200-SXM-141GB", "h200_sxm"},
         {"GB200", "gb200"}}) {
     const auto card = system_of(written);
     ASSERT_TRUE(card) << written;

@@ -60,5 +60,28 @@ TEST(Offline, MicroBatchesOfAPipelineOverlap) {
   EXPECT_NEAR(*together.output_tok_s_per_gpu / *alone.output_tok_s_per_gpu, 1.0, 0.2);
 }
 
+TEST(Offline, ASubmissionFillsItsGpusWithTheSmallestWorkers) {
+  MeasuredRow row = peak("meta-llama/Llama-3.1-70B");
+  row.is_submission = true;
+  row.widths.tensor.reset();
+  row.gpus = 8;
+  const auto h100 = case_of(judged(row));  // fp8: 71 GB of weights
+  ASSERT_TRUE(h100) << h100.error().reason;
+  EXPECT_EQ(h100->config.engine.parallelism.tensor, 2U);
+  EXPECT_EQ(h100->config.engine.replicas, 4U);
+  EXPECT_EQ(h100->config.engine.precisions->dense, catalog::Precision::Fp8);
+  EXPECT_EQ(h100->config.traffic.stop.count, 12000U);
+  EXPECT_EQ(std::get<workload::SyntheticSource>(h100->config.traffic.source).output.max, 255U);
+  row.rate = "90";
+  row.protocol = "open_loop";
+  const auto server = case_of(judged(row));
+  EXPECT_EQ(server->config.traffic.stop.count, 54000U);  // ten minutes
+  EXPECT_EQ(server->config.engine.rank.max_sequences, 2048U);
+  row.system = "b200";
+  const auto b200 = case_of(judged(row));
+  EXPECT_EQ(b200->config.engine.parallelism.tensor, 1U);
+  EXPECT_EQ(b200->config.engine.precisions->dense, catalog::Precision::Nvfp4);
+}
+
 }  // namespace
 }  // namespace servecast::fit

@@ -146,16 +146,17 @@ std::uint32_t requests_per_rank(const workload::Spec& traffic, std::uint32_t ran
 }
 
 void set_scheduler(const JudgedRow& judged, const workload::Spec& traffic, config::Engine& engine) {
-  constexpr std::uint32_t kSeats = 256;          // of each engine, unless the run needs more
-  constexpr std::uint32_t kOfflineSeats = 2048;  // where throughput alone counts
+  constexpr std::uint32_t kSeats = 256;       // of each engine, unless the run needs more
+  constexpr std::uint32_t kPeakSeats = 2048;  // where throughput is what counts
   constexpr std::uint32_t kVllmTokens = 8192, kTrtllmTokens = 8192, kSglangTokens = 16384;
   scheduler::RankConfig& rank = engine.rank;
   const auto& source = std::get<workload::SyntheticSource>(traffic.source);
   const std::uint32_t seats = requests_per_rank(traffic, engine.parallelism.attention_data);
   const std::uint32_t prompt = longest(source.input);
   rank.prefix_caching = false;
-  rank.max_sequences = judged.row.max_sequences.value_or(
-      judged.protocol == Protocol::Offline ? kOfflineSeats : std::max(seats, kSeats));
+  const bool is_peak = judged.protocol == Protocol::Offline || judged.row.is_submission;
+  rank.max_sequences =
+      judged.row.max_sequences.value_or(is_peak ? kPeakSeats : std::max(seats, kSeats));
   switch (engine.backend) {
     case EngineKind::Vllm:
       rank.block_tokens = 16;

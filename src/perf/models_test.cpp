@@ -22,6 +22,7 @@ TEST(Parameters, AreNearThePublishedTotals) {
       {"meta-llama/Llama-3.1-70B", 70.55},
       {"meta-llama/Llama-3.1-405B", 405.85},
       {"meta-llama/Llama-2-7b-hf", 6.738},
+      {"meta-llama/Llama-2-70b-hf", 68.977},
       {"codellama/CodeLlama-34b-Instruct-hf", 33.74},
       {"01-ai/Yi-34B", 34.39},
       {"mistralai/Mistral-Nemo-Instruct-2407", 12.25},

@@ -75,6 +75,38 @@ TEST(Layout, TheFirstSweepsHadNoDrafts) {
   EXPECT_EQ(row.nextn, std::nullopt);
 }
 
+TEST(Layout, ASubmissionTellsItsOutputsByTwoRates) {
+  const auto rows = read(std::string(kCommon) +
+                         "S,llama2-70b-99,H200-SXM-141GB,8,,,,,,\"TensorRT 10.2, CUDA 12.4\",,"
+                         "openorca mean~294,,,,,,,4000,closed/X scenario=Offline "
+                         "samples_per_s=100; output tokens only\n");
+  ASSERT_TRUE(rows);
+  const MeasuredRow& row = rows->at(0);
+  EXPECT_TRUE(row.is_submission);
+  EXPECT_EQ(row.unreadable, "");
+  EXPECT_EQ(row.input_tokens, 294U);
+  EXPECT_EQ(row.output_tokens, 320U);  // 4000 * 8 GPUs / 100
+  EXPECT_EQ(row.widths.tensor, std::nullopt);
+  EXPECT_EQ(row.engine, "trtllm");
+  EXPECT_EQ(protocol_of(row), Protocol::Offline);
+}
+
+TEST(Layout, AReplicaHasItsShareOfTheRateAndTotalsTellLengths) {
+  // 10 requests of 100 and 20 tokens: TTFT 50 ms, TPOT 10 ms, 10 * 50 + 190 * 10 ms in all.
+  const auto rows = read(std::string(kCommon) +
+                         "S,m,h100,8,2DP4TP_0,,,,bf16,vllm,,,,,0.5,50,,10,,"
+                         "\"layout=2DP4TP_0 (files); served prompt tokens=1000 output tokens=200; "
+                         "sum of request latencies s=2.4\"\n");
+  ASSERT_TRUE(rows);
+  const MeasuredRow& row = rows->at(0);
+  EXPECT_EQ(row.unreadable, "");
+  EXPECT_EQ(row.widths.tensor, 4U);
+  EXPECT_EQ(row.rate, "0.25");
+  EXPECT_EQ(row.requests, 10U);
+  EXPECT_EQ(row.input_tokens, 100U);
+  EXPECT_EQ(row.output_tokens, 20U);
+}
+
 TEST(Layout, NamesOfEnginesWithAFlavourAreTheEngines) {
   MeasuredRow row;
   for (const auto& [written, engine] : {std::pair{"trtllm-pytorch", "trtllm"},
