@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of vLLM that were measured request by request (realdata.md 2.4), where their files are at
 // hand: mean TTFT within 5 %, mean TPOT within 4 %, output tokens per second within 3 %. The priors
-// of data/fit/proposal.json for these GPUs come from passes of the same runs: this test tells that
-// scheduling, prefix reuse and memory turn right pass times into right latencies.
+// of data/fit/step-model.json for these GPUs come from passes of the same runs: this test tells
+// that scheduling, prefix reuse and memory turn right pass times into right latencies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 
-#include "catalog/step_model.hpp"
 #include "config/deployment.hpp"
-#include "fit/measured/csv.hpp"
 #include "fit/trajectory.hpp"
 
 namespace servecast::fit {
@@ -30,24 +27,6 @@ std::filesystem::path trace() {
          "traces/llmservingsim_sharegpt/sharegpt-llama-3.1-8b-300-sps10.blk16.jsonl";
 }
 
-bool has_same(const catalog::StepModel& model, const catalog::Effect& effect) {
-  return std::any_of(model.effects.begin(), model.effects.end(), [&](const catalog::Effect& other) {
-    return other.coefficient == effect.coefficient && other.when == effect.when;
-  });
-}
-
-// The program's step model, with the proposed priors that it does not have yet.
-StepModelPointer proposed_model() {
-  const std::string path = SERVECAST_SOURCE_DIR "/data/fit/proposal.json";
-  const auto proposal = catalog::parse_step_model(*read_text_file(path), path);
-  EXPECT_TRUE(proposal);
-  auto model = std::make_shared<catalog::StepModel>(catalog::shipped_step_model());
-  for (const catalog::Effect& effect : proposal->effects) {
-    if (!has_same(*model, effect)) model->effects.push_back(effect);
-  }
-  return model;
-}
-
 RowCase run_of(const char* hardware, std::uint32_t max_sequences, std::uint32_t context) {
   RowCase made;
   made.config.traffic.source = workload::TraceSource{.path = trace().string(), .block_size = 16};
@@ -61,7 +40,6 @@ RowCase run_of(const char* hardware, std::uint32_t max_sequences, std::uint32_t 
   engine.rank.prefix_caching = true;
   engine.rank.max_sequences = max_sequences;
   engine.rank.max_batched_tokens = 2048;
-  engine.timing.step_model = proposed_model();
   return made;
 }
 
