@@ -209,13 +209,15 @@ const Slices<Curve>& PerfDatabase::all_reduce(Reach reach) const {
 
 const Slices<Curve>& PerfDatabase::nccl() const {
   return once(loaded_->nccl, [&] {
-    // One version of the library: the one that the system's tables assume, else the newest, which comes last.
+    // One version of the library: the one that the system's tables assume, else the newest, which
+    // comes last.
     const auto assumed = sidecars_.nccl_version.find(system_.name);
     const StoredTable* chosen = nullptr;
     for (const StoredTable& stored : tables_) {
       if (stored.source.table != "nccl") continue;
       chosen = &stored;
-      if (assumed != sidecars_.nccl_version.end() && stored.source.version == assumed->second) break;
+      if (assumed != sidecars_.nccl_version.end() && stored.source.version == assumed->second)
+        break;
     }
     Sources sources;
     if (chosen != nullptr) {
