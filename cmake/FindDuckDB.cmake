@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# DuckDB's C library: a system-wide one, else what tools/duckdb.sh put into third_party/. Defines DuckDB::DuckDB.
-set(packages "${CMAKE_CURRENT_LIST_DIR}/../third_party/node_modules")
+# DuckDB's C library: a system-wide one, else what tools/duckdb.sh put into build/third_party. Defines DuckDB::DuckDB.
+set(packages "${CMAKE_CURRENT_LIST_DIR}/../build/third_party/node_modules")
 find_path(DuckDB_INCLUDE_DIR duckdb.h HINTS "${packages}/duckdb/src/duckdb/src/include")
 find_library(DuckDB_LIBRARY duckdb HINTS "${packages}/@duckdb/node-bindings-linux-x64")
 

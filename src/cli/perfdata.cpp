@@ -8,6 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
+#include "cli/tree.hpp"
 #include "perf/table/import.hpp"
 #include "perf/table/store.hpp"
 
@@ -127,9 +128,9 @@ void add_filters(CLI::App& app, PerfdataOptions& options) {
   app.add_option("--table", options.table, "Only this table, such as gemm");
   app.add_option("--backend", options.backend, "Only tables of this engine or library");
   app.add_option("--engine-version", options.version, "Only tables of this version of it");
-  app.add_option("--format", options.format, "table or json")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->capture_default_str();
+  CLI::Option& format = *app.add_option("--format", options.format, "How to print");
+  format.capture_default_str();
+  take_one_of(format, "table|json");
 }
 
 }  // namespace
@@ -160,6 +161,7 @@ void add_perfdata(CLI::App& root, Action& chosen_action) {
   const auto [showing, show_options] =
       add("show", "Print what each column of a table covers", store, show);
   add_filters(*showing, *show_options);
+  // After the subcommands, which would inherit it.
   app.footer(
       "Examples:\n"
       "  servecast perfdata import systems --out perfdata\n"

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
@@ -13,6 +14,16 @@
 
 namespace servecast::cli {
 namespace {
+
+// Every command below `root`, each before its own.
+std::vector<CommandText> all_commands(const CommandText& root) {
+  std::vector<CommandText> all;
+  for (const CommandText& command : root.commands) {
+    all.push_back(command);
+    for (CommandText& below : all_commands(command)) all.push_back(std::move(below));
+  }
+  return all;
+}
 
 std::string option_name(const OptionText& option) {
   const std::string flags = fmt::format("{}", fmt::join(option.flags, ", "));
@@ -54,7 +65,7 @@ std::string manual_page(const CommandText& root) {
       ".\\\" SPDX-License-Identifier: Apache-2.0\n.TH SERVECAST 1\n.SH NAME\nservecast \\- " +
       roff(root.help) + "\n.SH SYNOPSIS\n.B servecast\n.I COMMAND\n[options]\n.SH OPTIONS\n" +
       manual_options(root) + ".SH COMMANDS\n";
-  for (const CommandText& command : root.commands) {
+  for (const CommandText& command : all_commands(root)) {
     page += fmt::format(".SS {}\n{}.\n{}", roff(command.path), roff(command.help),
                         manual_options(command));
     if (!command.footer.empty()) page += fmt::format(".PP\n{}\n", roff(command.footer));
@@ -80,7 +91,7 @@ std::string command_page(const CommandText& root) {
       "test compares. -->\n"
       "# Command line\n\n" +
       root.help + "\n\n" + markdown_options(root) + "\n```text\n" + root.footer + "\n```\n";
-  for (const CommandText& command : root.commands) {
+  for (const CommandText& command : all_commands(root)) {
     page +=
         fmt::format("\n## {}\n\n{}.\n\n{}", command.path, command.help, markdown_options(command));
     if (!command.footer.empty()) page += "\n```text\n" + command.footer + "\n```\n";

@@ -39,13 +39,16 @@ std::optional<std::string> explain_arguments(const CLI::App& root,
             fmt::format("unknown option {} of \"{}\"", flag, command_path(*command)), flag, flags);
       continue;
     }
-    if (command != &root) continue;
-    const std::vector<std::string> names = command_names(root);
+    const std::vector<std::string> names = command_names(*command);
+    // Only the first free word of a command with commands below it names one; any other may be an
+    // option's value.
+    if (names.empty()) continue;
     if (!is_known(names, argument)) {
-      // Only the first free word is a command; a later one may be an option's value.
-      return with_neighbour(fmt::format("unknown command \"{}\"", argument), argument, names);
+      const std::string path = command == &root ? "" : command_path(*command) + " ";
+      const std::string what = path.empty() ? argument : path.substr(path.find(' ') + 1) + argument;
+      return with_neighbour(fmt::format("unknown command \"{}\"", what), argument, names);
     }
-    command = root.get_subcommand_ptr(argument).get();
+    command = command->get_subcommand_ptr(argument).get();
   }
   return std::nullopt;
 }
