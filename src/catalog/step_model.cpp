@@ -47,8 +47,9 @@ Coefficient read_coefficient(Fields& at) {
 
 double positive(Fields& at, const char* key) {
   const double number = at.number(key);
-  if (number > 0.0) return number;
-  at.problem("card.wrong_value", key, "must be above 0");
+  constexpr double kMin = 1e-9, kMax = 1e9;
+  if (number >= kMin && number <= kMax) return number;
+  at.problem("card.wrong_value", key, "must be from 1e-9 to 1e9");
   return 1.0;
 }
 

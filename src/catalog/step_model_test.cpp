@@ -50,7 +50,7 @@ TEST(StepModel, NamesWhatIsWrong) {
   EXPECT_THAT(wrong("\"vllm\"", "3"), HasSubstr("effects[1].when.engine is 3"));
   EXPECT_THAT(wrong("\"engine\": \"vllm\"}", "\"motor\": \"vllm\"}"), HasSubstr("motor"));
   EXPECT_THAT(wrong("\"prior\": 0.01", "\"prior\": 0"),
-              HasSubstr("effects[0].prior must be above 0"));
+              HasSubstr("effects[0].prior must be from 1e-9 to 1e9"));
   EXPECT_THAT(wrong("link_share", "chain_share"), HasSubstr("chain_share"));
   EXPECT_THAT(wrong("\"engine\", \"kind\"]", "\"engine\", \"kin\"]"),
               HasSubstr("deviations[0].by"));

@@ -53,8 +53,9 @@ fit::Backtest run_rows(const BacktestOptions& options, std::vector<fit::JudgedRo
 }
 
 Exit backtest(const BacktestOptions& options) {
+  // Not "more than": no number compares so.
   if (options.nextn_accepted &&
-      *options.nextn_accepted > static_cast<double>(options.nextn.value_or(0)))
+      !(*options.nextn_accepted <= static_cast<double>(options.nextn.value_or(0))))
     return print_problems({{"backtest.nextn",
                             "--nextn-accepted is more than the drafts that --nextn gives",
                             {},
