@@ -131,10 +131,9 @@ fit::Support support_of(const Prepared& prepared) {
 // support are off by: measured / predicted lies between exp(-w) and exp(w).
 Object timing_section(const catalog::StepModel& model, fit::Support support) {
   Object section{{"support", fit::to_string(support)}};
-  for (const catalog::Interval& interval : model.intervals) {
-    if (interval.support != fit::to_string(support)) continue;
-    section.push_back({"ttft_log_half_width_90", interval.ttft});
-    section.push_back({"tpot_log_half_width_90", interval.tpot});
+  if (const auto* interval = fit::interval_of(model, support)) {
+    section.push_back({"ttft_log_half_width_90", interval->ttft});
+    section.push_back({"tpot_log_half_width_90", interval->tpot});
   }
   return section;
 }

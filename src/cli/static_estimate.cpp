@@ -128,10 +128,8 @@ Evidence evidence_of(const catalog::StepModel& model, const perf::Placement& pla
                     .source = model.source,
                     .licence = model.licence,
                     .coefficients = applied(model, labels)};
-  const auto interval = std::find_if(
-      model.intervals.begin(), model.intervals.end(),
-      [&](const auto& each) { return each.support == fit::to_string(evidence.support); });
-  if (interval != model.intervals.end()) evidence.interval = *interval;
+  if (const auto* interval = fit::interval_of(model, evidence.support))
+    evidence.interval = *interval;
   return evidence;
 }
 

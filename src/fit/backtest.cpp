@@ -53,11 +53,7 @@ void add_client(RowResult& result, const RowCase& made, const Trajectory& run,
   if (figures.e2e_ms) *figures.e2e_ms += delay;
   if (figures.ttft_p50_ms) *figures.ttft_p50_ms += client_delay_p50_ms(load, tpot, coefficients);
   result.support = support_of(labels, perf::group_of(made.deployed.placement), model.groups);
-  for (const catalog::Interval& interval : model.intervals) {
-    if (interval.support != to_string(result.support)) continue;
-    result.ttft_90 = range_of(figures.ttft_ms, interval.ttft);
-    result.tpot_90 = range_of(figures.tpot_ms, interval.tpot);
-  }
+  add_intervals(result, model);
 }
 
 void run_case(RowResult& result, const RowCase& made, const catalog::StepModel& model) {
@@ -76,6 +72,13 @@ void run_case(RowResult& result, const RowCase& made, const catalog::StepModel& 
 }
 
 }  // namespace
+
+void add_intervals(RowResult& result, const catalog::StepModel& model) {
+  const catalog::Interval* interval = interval_of(model, result.support);
+  if (interval == nullptr) return;
+  result.ttft_90 = range_of(result.predicted->ttft_ms, interval->ttft);
+  result.tpot_90 = range_of(result.predicted->tpot_ms, interval->tpot);
+}
 
 void name_cards(RowResult& result) {
   const MeasuredRow& row = result.judged.row;

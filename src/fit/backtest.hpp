@@ -60,6 +60,8 @@ Backtest run_cross_validation(std::vector<JudgedRow> rows, const CrossValidation
 
 // Fills model and system.
 void name_cards(RowResult& result);
+// Fills the intervals of a row whose prediction and support stand.
+void add_intervals(RowResult& result, const catalog::StepModel& model);
 
 // One row, as run_backtest does it.
 RowResult run_judged(JudgedRow judged, const StepModelPointer& step_model = {});

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A back-test whose predictions come from fits that have not seen the row.
-#include <cmath>
-
 #include "fit/backtest.hpp"
 #include "fit/fit_rows.hpp"
 
@@ -13,18 +11,6 @@ Figures figures_of(const Times& times) {
   figures.ttft_ms = times.ttft_ms;
   figures.tpot_ms = times.tpot_ms;
   return figures;
-}
-
-// Intervals of a row as a fit to the other folds would tell them.
-void add_intervals(RowResult& result, const std::vector<catalog::Interval>& intervals) {
-  for (const catalog::Interval& interval : intervals) {
-    if (interval.support != to_string(result.support)) continue;
-    const auto range = [](double value, double half) {
-      return Range{value * std::exp(-half), value * std::exp(half)};
-    };
-    result.ttft_90 = range(*result.predicted->ttft_ms, interval.ttft);
-    result.tpot_90 = range(*result.predicted->tpot_ms, interval.tpot);
-  }
 }
 
 }  // namespace
@@ -63,7 +49,7 @@ Backtest run_cross_validation(std::vector<JudgedRow> judged, const CrossValidati
     result.support = how.one_curve
                          ? Support::Group
                          : support_of(fit.rows[i].labels, fit.rows[i].group, known[folds[i]]);
-    add_intervals(result, model.intervals);
+    add_intervals(result, model);
   }
   return done;
 }

@@ -151,6 +151,13 @@ Support support_of(const catalog::LabelValues& labels, const std::string& group,
   return best;
 }
 
+const catalog::Interval* interval_of(const catalog::StepModel& model, Support support) {
+  const auto found =
+      std::find_if(model.intervals.begin(), model.intervals.end(),
+                   [&](const auto& each) { return each.support == to_string(support); });
+  return found != model.intervals.end() ? &*found : nullptr;
+}
+
 std::vector<std::string> groups_of(const std::vector<FitRow>& rows) {
   std::vector<std::string> names;
   for (const auto& [name, members] : rows_by_group(rows)) names.push_back(name);

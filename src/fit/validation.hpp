@@ -32,6 +32,9 @@ std::string_view to_string(Support support);  // "group", "engine_and_network", 
 Support support_of(const catalog::LabelValues& labels, const std::string& group,
                    const std::vector<std::string>& groups);
 
+// The model's interval for that support; null when it states none.
+const catalog::Interval* interval_of(const catalog::StepModel& model, Support support);
+
 // Groups of the rows, in order of their names.
 std::vector<std::string> groups_of(const std::vector<FitRow>& rows);
 
